@@ -1,0 +1,178 @@
+package planner
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Address names one object of a scope in the user's words, for example
+// invocation.login["auth"].agent, vendor.claude.image or sandplan.uplink.
+// The zero value names nothing.
+type Address string
+
+// Addresses of the objects that a scope shares.
+const (
+	AddrImage  Address = "sandplan.image"
+	AddrShim   Address = "sandplan.shim"
+	AddrUplink Address = "sandplan.uplink"
+)
+
+// Parts of an invocation, as the last element of an address.
+const (
+	PartNetwork = "network"
+	PartProxy   = "proxy"
+	PartAgent   = "agent"
+)
+
+const (
+	identPattern = `[A-Za-z_][A-Za-z0-9_-]*`
+	keyPattern   = `\["(?:[^"\\]|\\.)*"\]|\[(?:0|[1-9][0-9]*)\]`
+)
+
+var (
+	invocationPattern = regexp.MustCompile(`^(invocation\.` + identPattern + `)(` + keyPattern + `)?(?:\.(network|proxy|agent|runner\["` + identPattern + `"\]))?$`)
+	otherPattern      = regexp.MustCompile(`^(?:sandplan\.(?:image|shim|uplink)|vendor\.` + identPattern + `\.image|phase\.` + identPattern + `\.runner\["` + identPattern + `"\]\.image)$`)
+)
+
+// ParseAddress reads an address as a user types it. An invocation without a part, or without the
+// key of its instance, is an address too: it stands for all that it contains (see Contains).
+func ParseAddress(s string) (Address, error) {
+	if invocationPattern.MatchString(s) || otherPattern.MatchString(s) {
+		return Address(s), nil
+	}
+	return "", fmt.Errorf("%q is not an address; examples: invocation.login, invocation.login[\"auth\"], "+
+		"invocation.login.agent, vendor.claude.image, sandplan.uplink", s)
+}
+
+// InvocationAddress is the address of one instance of an invocation block. The key is nil for a
+// block without for_each and count, a string for for_each, an int for count.
+func InvocationAddress(name string, key any) Address {
+	switch k := key.(type) {
+	case nil:
+		return Address("invocation." + name)
+	case string:
+		return Address("invocation." + name + "[" + strconv.Quote(k) + "]")
+	case int:
+		return Address("invocation." + name + "[" + strconv.Itoa(k) + "]")
+	}
+	panic(fmt.Sprintf("an instance key is nil, a string or an int, not %T", key))
+}
+
+// With is the address of a part (PartNetwork, PartProxy, PartAgent) of an invocation.
+func (a Address) With(part string) Address { return a + Address("."+part) }
+
+// Runner is the address of a runner of an invocation.
+func (a Address) Runner(name string) Address {
+	return a + Address(".runner["+strconv.Quote(name)+"]")
+}
+
+// VendorImage is the address of the image that a vendor's agents are made from.
+func VendorImage(vendor string) Address { return Address("vendor." + vendor + ".image") }
+
+// RunnerImage is the address of the image of a phase's runner.
+func RunnerImage(phase, runner string) Address {
+	return Address("phase." + phase + ".runner[" + strconv.Quote(runner) + "].image")
+}
+
+// Invocation is the instance that the address belongs to: invocation.login["auth"] for
+// invocation.login["auth"].agent, and "" for an address that belongs to no invocation.
+func (a Address) Invocation() Address {
+	m := invocationPattern.FindStringSubmatch(string(a))
+	if m == nil {
+		return ""
+	}
+	return Address(m[1] + m[2])
+}
+
+// Part is what the address names within its invocation (agent, runner["test"], …), or within its
+// vendor, phase or scope (image, uplink, …); "" when it names a whole invocation.
+func (a Address) Part() string {
+	if m := invocationPattern.FindStringSubmatch(string(a)); m != nil {
+		return m[3]
+	}
+	if i := strings.LastIndexByte(string(a), '.'); i >= 0 {
+		return string(a[i+1:])
+	}
+	return string(a)
+}
+
+// Contains reports whether b is a or lies within a: invocation.login contains
+// invocation.login["auth"], and that contains invocation.login["auth"].agent.
+func (a Address) Contains(b Address) bool {
+	if a == b {
+		return true
+	}
+	rest, ok := strings.CutPrefix(string(b), string(a))
+	return ok && a != "" && (rest[0] == '.' || rest[0] == '[')
+}
+
+// SortAddresses orders addresses in place as plans list them: shared objects and images first, then
+// invocations by name and key (numbers by value), and within one its network, proxy, agent, runners.
+func SortAddresses(as []Address) {
+	sort.Slice(as, func(i, j int) bool { return as[i].Less(as[j]) })
+}
+
+// Less is the order of SortAddresses.
+func (a Address) Less(b Address) bool {
+	ra, rb := a.rank(), b.rank()
+	if ra != rb {
+		return ra < rb
+	}
+	ia, ib := a.Invocation(), b.Invocation()
+	if ia != ib {
+		return lessInstance(string(ia), string(ib))
+	}
+	pa, pb := partRank(a.Part()), partRank(b.Part())
+	if pa != pb {
+		return pa < pb
+	}
+	return a < b
+}
+
+func (a Address) rank() int {
+	switch {
+	case strings.HasPrefix(string(a), "sandplan."):
+		return map[Address]int{AddrImage: 0, AddrShim: 1, AddrUplink: 2}[a]
+	case strings.HasPrefix(string(a), "vendor."):
+		return 3
+	case strings.HasPrefix(string(a), "phase."):
+		return 4
+	}
+	return 5
+}
+
+func partRank(p string) int {
+	switch p {
+	case "":
+		return 0
+	case PartNetwork:
+		return 1
+	case PartProxy:
+		return 2
+	case PartAgent:
+		return 3
+	}
+	return 4
+}
+
+// lessInstance orders invocation.a[2] before invocation.a[10].
+func lessInstance(a, b string) bool {
+	na, ka, oka := cutIndex(a)
+	nb, kb, okb := cutIndex(b)
+	if oka && okb && na == nb {
+		return ka < kb
+	}
+	return a < b
+}
+
+func cutIndex(s string) (name string, n int, ok bool) {
+	i := strings.IndexByte(s, '[')
+	if i < 0 {
+		return s, 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(s[i+1:], "]"))
+	return s[:i], n, err == nil
+}

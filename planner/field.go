@@ -1,0 +1,212 @@
+package planner
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Class says what a difference in a field leads to.
+type Class int
+
+const (
+	// ClassReplace: the object is deleted and created again.
+	ClassReplace Class = 0
+	// ClassSet: the value is put back in place. Only settings of a bridge are of this class.
+	ClassSet Class = 1
+	// ClassAssigned: the engine chooses the value; both sides hold the name of the shape that it must have,
+	// and an observed value without that shape stands there itself, so that it differs.
+	ClassAssigned Class = 2
+	// ClassIgnored: never compared. Reason says who writes it, and why no value of it changes what the
+	// agent can reach, read, run or outlive.
+	ClassIgnored Class = 3
+)
+
+func (c Class) String() string {
+	return [...]string{"replace", "set", "assigned", "ignored"}[c]
+}
+
+// Show says when a plan prints a field.
+type Show int
+
+const (
+	// Detail fields are counted as hidden settings, and printed when they differ or with -verbose.
+	Detail Show = 0
+	// Headline fields are printed whenever their object is created or destroyed.
+	Headline Show = 1
+)
+
+// Value is one side of a field: canonical JSON, or a reference to the object at an address, which
+// stands for that object's engine ID. Values are comparable with == and may be map keys.
+// The zero Value is "nothing there" and differs from JSON null.
+type Value struct {
+	text string
+	ref  Address
+}
+
+// JSON is the value v in canonical JSON: keys sorted, no white space, no HTML escapes. Order, units
+// and spellings are the business of the kind that declares the field: v is already normalised.
+// It panics when v has no JSON form, which only a mistake in a kind's table can cause.
+func JSON(v any) Value {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("value without a JSON form: %v", err))
+	}
+	text := bytes.TrimSpace(buf.Bytes())
+	// A struct's fields come in the order of their declaration: decode once more so that keys are sorted.
+	var tree any
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&tree); err != nil {
+		panic(fmt.Sprintf("value that does not decode: %v", err))
+	}
+	buf.Reset()
+	if err := enc.Encode(tree); err != nil {
+		panic(fmt.Sprintf("value without a JSON form: %v", err))
+	}
+	return Value{text: string(bytes.TrimSpace(buf.Bytes()))}
+}
+
+// Ref is the engine ID of the object at a, whatever it is or will be.
+func Ref(a Address) Value { return Value{ref: a} }
+
+// Ref is the address that the value refers to, if it is a reference.
+func (v Value) Ref() (Address, bool) { return v.ref, v.ref != "" }
+
+// IsZero reports whether there is no value at all.
+func (v Value) IsZero() bool { return v == Value{} }
+
+// Text is the canonical JSON, or "" for a reference and for the zero Value.
+func (v Value) Text() string { return v.text }
+
+// Decode reads the JSON of the value into p.
+func (v Value) Decode(p any) error {
+	if v.text == "" {
+		return fmt.Errorf("a value without JSON")
+	}
+	return json.Unmarshal([]byte(v.text), p)
+}
+
+// refKey marks a reference among JSON values; no field of a kind is an object with this key.
+const refKey = "$ref"
+
+// MarshalJSON writes a reference as {"$ref": address} and the zero Value as {"$ref": ""}.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.text != "" {
+		return []byte(v.text), nil
+	}
+	return json.Marshal(map[string]string{refKey: string(v.ref)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Value) UnmarshalJSON(b []byte) error {
+	var ref map[string]json.RawMessage
+	if json.Unmarshal(b, &ref) == nil && len(ref) == 1 && ref[refKey] != nil {
+		var a string
+		if err := json.Unmarshal(ref[refKey], &a); err != nil {
+			return err
+		}
+		*v = Value{ref: Address(a)}
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return err
+	}
+	*v = JSON(tree)
+	return nil
+}
+
+// Field is one row of an object: where the engine shows it, where the user declares it, and its
+// value on one side.
+type Field struct {
+	// Path is the path in the engine's inspect output, for example HostConfig.Memory. It is stable:
+	// JSON output, -ignore and docs/fields.md use it.
+	Path string
+	// Attr is the user's attribute, for example limits.memory; "" means that the field is built in
+	// and no attribute changes it.
+	Attr string
+	// Decl is where Attr is written, or where the object itself is declared.
+	Decl hcl.Range
+	// Value is empty on the observed side when the engine shows nothing there.
+	Value Value
+	Class Class
+	Show  Show
+	// Sensitive values are compared and never printed.
+	Sensitive bool
+	// Reason says why a field of ClassIgnored is ignored.
+	Reason string
+}
+
+// Mismatch is one field whose two sides differ.
+type Mismatch struct {
+	// Field is the wanted row, or the observed one when nothing like it is wanted. Its Value is unset.
+	Field Field
+	Want  Value
+	Got   Value
+}
+
+// Compare is the one comparer: it returns every field of want or got that is not equal on both
+// sides, in the order of their paths. Fields of ClassIgnored never differ. A field that stands on
+// one side only differs.
+func Compare(want, got []Field) []Mismatch {
+	type pair struct{ want, got *Field }
+	pairs := make(map[string]pair, len(want))
+	for i := range want {
+		pairs[want[i].Path] = pair{want: &want[i]}
+	}
+	for i := range got {
+		p := pairs[got[i].Path]
+		p.got = &got[i]
+		pairs[got[i].Path] = p
+	}
+	var out []Mismatch
+	for _, p := range pairs {
+		m := Mismatch{}
+		switch {
+		case p.want == nil:
+			m.Field, m.Got = *p.got, p.got.Value
+		case p.got == nil:
+			m.Field, m.Want = *p.want, p.want.Value
+		default:
+			m.Field, m.Want, m.Got = *p.want, p.want.Value, p.got.Value
+		}
+		m.Field.Value = Value{}
+		if m.Field.Class != ClassIgnored && m.Want != m.Got {
+			out = append(out, m)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Field.Path < out[j].Field.Path })
+	return out
+}
+
+// Declared is what the label "declared" of an object holds: its comparable values by path, in
+// canonical JSON. Ignored rows are not part of a declaration.
+func Declared(fields []Field) []byte {
+	m := make(map[string]Value, len(fields))
+	for _, f := range fields {
+		if f.Class != ClassIgnored {
+			m[f.Path] = f.Value
+		}
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("declaration without a JSON form: %v", err))
+	}
+	return b
+}
+
+// Digest is the SHA-256 of Declared(fields), in hex.
+func Digest(fields []Field) string {
+	sum := sha256.Sum256(Declared(fields))
+	return hex.EncodeToString(sum[:])
+}
