@@ -140,4 +140,6 @@ type Subnet struct {
 	Gateway netip.Addr // .1: on no interface for an invocation's network
 	Proxy   netip.Addr // .2
 	Agent   netip.Addr // .3
+	// Uplink is the proxy's address on the uplink; for the uplink's own entry it is not set.
+	Uplink netip.Addr
 }
