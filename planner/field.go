@@ -41,6 +41,17 @@ const (
 	Headline Show = 1
 )
 
+// Unit says how a number is shown to people. It never takes part in a comparison.
+type Unit string
+
+// The units.
+const (
+	UnitNone     Unit = ""
+	UnitBytes    Unit = "bytes"       // 2147483648 reads "2GiB"
+	UnitNanoCPUs Unit = "nanocpus"    // 1500000000 reads 1.5
+	UnitDuration Unit = "nanoseconds" // 1800000000000 reads "30m"
+)
+
 // Value is one side of a field: canonical JSON, or a reference to the object at an address, which
 // stands for that object's engine ID. Values are comparable with == and may be map keys.
 // The zero Value is "nothing there" and differs from JSON null.
@@ -137,6 +148,11 @@ type Field struct {
 	Attr string
 	// Decl is where Attr is written, or where the object itself is declared.
 	Decl hcl.Range
+	// Label is what people read where Attr is "": one or two words such as "subnet" or "command".
+	// "" means that they read the path.
+	Label string
+	// Unit is how people read a number; values are always in the unit's base (bytes, nanoseconds, …).
+	Unit Unit
 	// Value is empty on the observed side when the engine shows nothing there.
 	Value Value
 	Class Class
