@@ -1,6 +1,8 @@
 module github.com/sandplan/sandplan
 
-go 1.26.8
+go 1.26.0
+
+toolchain go1.26.8
 
 require (
 	github.com/docker/docker v28.5.2+incompatible

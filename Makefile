@@ -1,0 +1,61 @@
+# Everything that a developer or CI does with sandplan. `make demo` and `make test` are the two
+# commands of the README: on Debian as root they install and start what is missing.
+.DEFAULT_GOAL := build
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+GO := $(shell scripts/toolchain)
+ifeq ($(GO),)
+$(error no Go toolchain; see the message above)
+endif
+export GOTOOLCHAIN := local
+export PATH := $(dir $(GO)):$(PATH)
+
+VERSION ?= 0.1.0-dev
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Static, so that the same file is sandplan on the host and the proxy and the shim in containers.
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+FUZZTIME ?= 30s
+
+.PHONY: build
+build: ## the static binary, bin/sandplan
+	$(BUILD) -o bin/sandplan ./cmd/sandplan
+
+.PHONY: test
+test: engine cc ## every test, on the real engine
+	$(GO) vet ./...
+	$(GO) test -race -timeout 14m ./...
+
+.PHONY: demo
+demo: engine build ## the whole loop on the real engine, without internet
+	scripts/demo
+
+.PHONY: bench
+bench: engine build ## sandplan beside the bare engine calls that it needs; fails on a missed goal
+	$(GO) run ./testfixtures/bench -sandplan bin/sandplan
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	scripts/fuzz $(FUZZTIME)
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: engine
+engine:
+	scripts/engine
+
+# The race detector needs a C compiler.
+.PHONY: cc
+cc:
+	@command -v gcc >/dev/null || command -v cc >/dev/null || { \
+	  echo 'installing gcc for the race detector'; \
+	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends gcc libc6-dev >/dev/null; }
+
+.PHONY: help
+help:
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
