@@ -89,9 +89,11 @@ type Finding struct {
 	Addr Address
 	// Decl is the line to show: the field's attribute, or the block of the object.
 	Decl hcl.Range
-	// Mismatch is nil when the finding is about a whole object.
+	// Mismatch is nil when the finding is about a whole object, or about an Extra.
 	Mismatch *Mismatch
-	// Text says it in one clause when Mismatch is nil: "is missing", "was started by hand".
+	// Extra is what the object has that nothing declares.
+	Extra *Extra
+	// Text says it in one clause when Mismatch and Extra are nil: "is missing", "was started by hand".
 	Text string
 }
 
