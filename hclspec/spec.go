@@ -13,6 +13,10 @@ type Val[T any] struct {
 	V     T
 	Range hcl.Range
 	Set   bool
+	// Unknown is set in validate only: the value depends on a variable, and V is the zero value.
+	Unknown bool
+	// Sensitive values are never printed. Only a prompt and the sources of a credential can be.
+	Sensitive bool
 }
 
 // Spec is one evaluated configuration.
@@ -36,6 +40,9 @@ type Spec struct {
 	Phases      []Phase      // sorted by name; built-in ones without a block included
 	Invocations []Invocation // one per instance, in the order of planner addresses
 	Lock        Lock
+	// Scope is what outputs and checks may refer to, so that they can be evaluated again, even by
+	// another process that got the Spec from a file. It holds sensitive values in clear.
+	Scope Scope
 }
 
 // Provider is the provider "docker" block.
@@ -184,7 +191,10 @@ type LockImage struct {
 	Digest string   // registry images: sha256:…
 	IDs    []string // local builds: one per platform or image store
 	CLI    string   // the version of the vendor's CLI inside, "" where that is nobody's
-	Shell  bool     // whether the image holds a shell
+	Shell  bool     // whether the image holds a shell; says nothing unless Inspected
+	// Inspected says that init looked into the image, as it does into every agent image. Only then are
+	// CLI and Shell in the lock file: an entry without them must not read as "no shell".
+	Inspected bool
 	// Config is what containers inherit from the image whether they want it or not.
 	Config ImageConfig
 	Range  hcl.Range
