@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/sandplan/sandplan/hclspec"
+)
+
+// The mistakes that policy tells of, as the summaries of its diagnostics.
+const (
+	SummaryUnknownBase       = "Unknown built-in phase"
+	SummaryToolsWiden        = "Tools beyond the phase's ceiling"
+	SummaryWritableWiden     = "Phase cannot be writable"
+	SummaryToolsReadOnly     = "Changing tools on a read-only worktree"
+	SummaryRunnersForbidden  = "Phase has no runners"
+	SummaryRunnerArgv        = "Invalid runner command"
+	SummaryUnknownKind       = "Unknown kind of vendor"
+	SummaryModel             = "Invalid model"
+	SummaryVersion           = "CLI version not proven"
+	SummaryNotEnforced       = "Attribute without effect"
+	SummaryCommand           = "Invalid command"
+	SummaryHost              = "Host not allowed"
+	SummaryHostAddress       = "Address cannot be a vendor"
+	SummaryEnv               = "Environment variable not allowed"
+	SummaryCredentialName    = "Unknown credential"
+	SummaryCredentialMissing = "No credential"
+	SummaryCredentialTwice   = "Two credentials"
+	SummaryImageCLI          = "Image holds another CLI"
+	SummaryImageShell        = "Image holds a shell"
+	SummaryUser              = "Invalid user"
+	SummaryUserRoot          = "User 0 in a writable phase"
+	SummaryToolsCustom       = "Tools cannot be enforced"
+	SummaryToolsCodex        = "Tools cannot be told apart"
+	SummaryToolsNone         = "Agent without reading tools"
+	SummaryPrompt            = "Invalid prompt"
+)
+
+// MaxPrompt is the size of the largest prompt, in bytes.
+const MaxPrompt = 1 << 20
+
+// Check reports everything in a configuration that policy forbids, in the order of its blocks.
+func Check(s *hclspec.Spec) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	vendors := map[string]hclspec.Vendor{}
+	for _, v := range s.Vendors {
+		vendors[v.Name] = v
+		diags = append(diags, checkVendor(v, s.Lock)...)
+	}
+	phases := map[string]hclspec.Phase{}
+	for _, p := range s.Phases {
+		phases[p.Name] = p
+		diags = append(diags, checkPhase(p)...)
+	}
+	for _, i := range s.Invocations {
+		v, okv := vendors[i.Vendor.V]
+		p, okp := phases[i.Phase.V]
+		if okv && okp { // what refers to nothing is told of by whoever resolves references
+			diags = append(diags, checkInvocation(parts{invocation: i, vendor: v, phase: p})...)
+		}
+	}
+	return once(diags)
+}
+
+// once drops diagnostics that say the same of the same place: every instance of a block repeats its
+// block's mistakes.
+func once(diags hcl.Diagnostics) hcl.Diagnostics {
+	type key struct {
+		summary, detail string
+		subject         hcl.Range
+	}
+	seen := map[key]bool{}
+	var out hcl.Diagnostics
+	for _, d := range diags {
+		k := key{summary: d.Summary, detail: d.Detail}
+		if d.Subject != nil {
+			k.subject = *d.Subject
+		}
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// CheckPrompt says whether a text can be a prompt, from whichever source it comes.
+func CheckPrompt(text string) error {
+	switch {
+	case len(text) > MaxPrompt:
+		return fmt.Errorf("the prompt has %d bytes, the most is %d: name files of the worktree in it instead of quoting them", len(text), MaxPrompt)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("the prompt is not UTF-8 text")
+	case strings.ContainsRune(text, 0):
+		return fmt.Errorf("the prompt holds a NUL byte")
+	}
+	return nil
+}
+
+func checkInvocation(p parts) hcl.Diagnostics {
+	inv := p.invocation
+	at := reporter{block: inv.Range}
+	for _, v := range inv.Env {
+		if why := envMistake(p.vendor.Kind.V, v); why != "" {
+			at.fail(v.Value.Range, SummaryEnv, "%s cannot be set for vendor.%s: %s.", v.Name, p.vendor.Name, why)
+		}
+	}
+	if inv.User.Set {
+		u, err := ParseUser(inv.User.V)
+		if err != nil {
+			at.fail(inv.User.Range, SummaryUser, "%s.", sentence(err.Error()))
+		} else if err := CheckUser(u, isWritable(p.phase)); err != nil {
+			at.fail(inv.User.Range, SummaryUserRoot, "phase.%s: %s.", p.phase.Name, err)
+		}
+	}
+	if inv.Prompt.Set {
+		if err := CheckPrompt(inv.Prompt.V); err != nil {
+			at.fail(inv.Prompt.Range, SummaryPrompt, "%s.", sentence(err.Error()))
+		}
+	}
+	p.checkTools(&at)
+	return at.diags
+}
+
+// checkTools: a phase that cannot be held with a vendor is an error of the invocation that joins them.
+func (p parts) checkTools(at *reporter) {
+	tools := effectiveTools(p.phase)
+	where := p.invocation.Vendor.Range
+	switch p.vendor.Kind.V {
+	case KindCustom:
+		if p.phase.Tools.Set {
+			at.fail(where, SummaryToolsCustom, "phase.%s names tools, and nothing can hold a vendor of kind custom to them: its command does what it likes within the sandbox. Use a phase without `tools`.", p.phase.Name)
+		}
+	case KindCodex:
+		edit, write := slices.Contains(tools, ToolEdit), slices.Contains(tools, ToolWrite)
+		if edit != write {
+			at.fail(where, SummaryToolsCodex, "Codex changes files with one tool that both edits and writes: phase.%s must have both or neither.", p.phase.Name)
+		}
+		if slices.ContainsFunc(tools, func(t string) bool { return t == ToolRead || t == ToolList || t == ToolSearch }) {
+			at.warn(where, SummaryToolsNone, "Codex gets no read, list and search tools without a shell in this version, so that the agent sees only what its prompt holds. Put the files that it needs into the prompt (file, templatefile), or use a vendor of kind claude.")
+		}
+	}
+}
+
+// reporter gathers the diagnostics of one block.
+type reporter struct {
+	block hcl.Range
+	diags hcl.Diagnostics
+}
+
+func (r *reporter) fail(at hcl.Range, summary, format string, args ...any) {
+	r.add(hcl.DiagError, at, summary, fmt.Sprintf(format, args...))
+}
+
+func (r *reporter) warn(at hcl.Range, summary, format string, args ...any) {
+	r.add(hcl.DiagWarning, at, summary, fmt.Sprintf(format, args...))
+}
+
+func (r *reporter) add(sev hcl.DiagnosticSeverity, at hcl.Range, summary, detail string) {
+	if at == (hcl.Range{}) {
+		at = r.block
+	}
+	d := &hcl.Diagnostic{Severity: sev, Summary: summary, Detail: detail}
+	if at != (hcl.Range{}) {
+		d.Subject = &at
+	}
+	if block := r.block; block != (hcl.Range{}) && block.Filename == at.Filename {
+		d.Context = &block
+	}
+	r.diags = append(r.diags, d)
+}
+
+func sentence(s string) string {
+	return strings.ToUpper(s[:1]) + s[1:]
+}
