@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// worker is what a step may use.
+type worker struct {
+	stdin io.Reader
+	out   io.Writer
+	err   io.Writer
+	demo  demo
+	held  [][]byte // memory that stays in use
+}
+
+// steps are single actions, by name; the value is what follows the equals sign.
+var steps = map[string]func(w *worker, value string) error{
+	"demo":  func(w *worker, _ string) error { return w.demo.run() },
+	"say":   func(w *worker, v string) error { _, err := fmt.Fprintln(w.out, v); return err },
+	"warn":  func(w *worker, v string) error { _, err := fmt.Fprintln(w.err, v); return err },
+	"print": func(w *worker, v string) error { return flood(w.out, v) },
+	"eprint": func(w *worker, v string) error {
+		return flood(w.err, v)
+	},
+	"sleep": func(_ *worker, v string) error {
+		d, err := time.ParseDuration(v)
+		time.Sleep(d)
+		return err
+	},
+	"exit": func(_ *worker, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return err
+		}
+		return stop(n)
+	},
+	"cat":   (*worker).cat,
+	"stdin": func(w *worker, _ string) error { _, err := io.Copy(w.out, w.stdin); return err },
+	"write": (*worker).write,
+	"env":   (*worker).env,
+	"eat":   (*worker).eat,
+	"spawn": (*worker).spawn,
+	"signal": func(_ *worker, v string) error { // signal=PID:NUMBER
+		pid, sig, err := pair(v)
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.Signal(sig))
+	},
+	"ignore": func(_ *worker, _ string) error { // every signal that can be ignored
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+		return nil
+	},
+	"abort": func(*worker, string) error { return syscall.Kill(syscall.Getpid(), syscall.SIGKILL) },
+}
+
+func stepNames() []string {
+	var names []string
+	for n := range steps {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+func pair(v string) (a, b int, err error) {
+	left, right, ok := strings.Cut(v, ":")
+	if !ok {
+		return 0, 0, fmt.Errorf("%q is not A:B", v)
+	}
+	if a, err = strconv.Atoi(left); err != nil {
+		return 0, 0, err
+	}
+	b, err = strconv.Atoi(right)
+	return a, b, err
+}
+
+// size reads a number of bytes with an optional unit: 100, 64KiB, 2GiB.
+func size(v string) (int64, error) {
+	unit := int64(1)
+	for suffix, n := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if rest, ok := strings.CutSuffix(v, suffix); ok {
+			v, unit = rest, n
+			break
+		}
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	return n * unit, err
+}
+
+// flood writes lines of 64 bytes.
+func flood(to io.Writer, v string) error {
+	left, err := size(v)
+	if err != nil {
+		return err
+	}
+	block := bytes.Repeat([]byte(strings.Repeat("x", 63)+"\n"), 1<<10)
+	for left > 0 {
+		n, err := to.Write(block[:min(left, int64(len(block)))])
+		if err != nil {
+			return err
+		}
+		left -= int64(n)
+	}
+	return nil
+}
+
+func (w *worker) cat(name string) error {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	_, err = w.out.Write(b)
+	return err
+}
+
+// write makes the file PATH of PATH:TEXT.
+func (w *worker) write(v string) error {
+	name, text, _ := strings.Cut(v, ":")
+	return os.WriteFile(name, []byte(text+"\n"), 0o644)
+}
+
+// env prints one variable, or all of them when it has no name.
+func (w *worker) env(name string) error {
+	if name != "" {
+		fmt.Fprintln(w.out, name+"="+os.Getenv(name))
+		return nil
+	}
+	all := os.Environ()
+	sort.Strings(all)
+	for _, kv := range all {
+		fmt.Fprintln(w.out, kv)
+	}
+	return nil
+}
+
+// eat uses memory, page by page.
+func (w *worker) eat(v string) error {
+	n, err := size(v)
+	if err != nil {
+		return err
+	}
+	for ; n > 0; n -= 1 << 20 {
+		b := make([]byte, 1<<20)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		w.held = append(w.held, b)
+	}
+	return nil
+}
+
+// spawn starts N children that outlive this process: in sessions of their own, holding its output
+// open, deaf to SIGTERM.
+func (w *worker) spawn(v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return err
+	}
+	for range n {
+		c := exec.Command("/proc/self/exe", "ignore", "sleep=1h")
+		c.Stdout, c.Stderr = w.out, w.err
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			return err
+		}
+		fmt.Fprintf(w.out, "child %d\n", c.Process.Pid)
+	}
+	return nil
+}
