@@ -1,0 +1,185 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// kindLock is the kind of the lock image and of the containers that are locks. They are in no plan.
+const kindLock planner.Kind = "lock"
+
+// proxyUser runs whatever runs from sandplan.image, unless a container says otherwise.
+const proxyUser = "65532:65532"
+
+// ownImage is an image that this program makes by itself: no Dockerfile, no registry, no tag. Its
+// ID is the hash of its content, so it is known before the image exists, and is all of its
+// declaration. Tags are avoided on purpose: a tag is a name, and a name can be somebody else's.
+type ownImage struct {
+	ID  string // sha256:…
+	img v1.Image
+}
+
+// lazyOwnImage reads and hashes the binary when sandplan.image is first needed, and once only.
+func lazyOwnImage(o Options) (func() (*ownImage, error), error) {
+	if !filepath.IsAbs(o.Self) {
+		return nil, fmt.Errorf("the path of the sandplan binary, %q, is not absolute", o.Self)
+	}
+	return sync.OnceValues(func() (*ownImage, error) {
+		b, err := readBinary(o.Self)
+		if err != nil {
+			return nil, err
+		}
+		return newToolImage(b)
+	}), nil
+}
+
+// newToolImage is sandplan.image: nothing but the binary.
+func newToolImage(b *binary) (*ownImage, error) {
+	return newOwnImage(b.arch, planner.KindImage, v1.Config{
+		Entrypoint: []string{toolBinary},
+		User:       proxyUser,
+		WorkingDir: "/",
+	}, b)
+}
+
+// newLockImage is the image that locks are containers of. It holds no file at all: a lock is never
+// started.
+func newLockImage(arch string) (*ownImage, error) {
+	return newOwnImage(arch, kindLock, v1.Config{
+		Entrypoint: []string{"/never-started"},
+		User:       proxyUser,
+		WorkingDir: "/",
+	})
+}
+
+// newOwnImage gives the image the two labels that say what it is. Containers inherit the labels of
+// their image, so there is nothing of a scope among them.
+func newOwnImage(arch string, kind planner.Kind, cfg v1.Config, layers ...v1.Layer) (*ownImage, error) {
+	cfg.Labels = map[string]string{labelSchema: planner.Schema, labelKind: string(kind)}
+	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		Architecture: arch,
+		OS:           "linux",
+		Created:      v1.Time{Time: time.Unix(0, 0).UTC()},
+		RootFS:       v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
+		Config:       cfg,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the %s image: %w", kind, err)
+	}
+	if img, err = mutate.AppendLayers(img, layers...); err != nil {
+		return nil, fmt.Errorf("make the %s image: %w", kind, err)
+	}
+	id, err := img.ConfigName()
+	if err != nil {
+		return nil, fmt.Errorf("make the %s image: %w", kind, err)
+	}
+	return &ownImage{ID: id.String(), img: img}, nil
+}
+
+// load sends the image to the engine and makes sure that the engine has it under the ID that was
+// planned. Loading an image that is there already changes nothing.
+func (i *ownImage) load(ctx context.Context, cli *client.Client) error {
+	pr, pw := io.Pipe()
+	go func() {
+		// A digest as reference: docker save's format, without a tag.
+		ref, err := name.NewDigest("sandplan@" + i.ID)
+		if err == nil {
+			err = tarball.Write(ref, i.img, pw)
+		}
+		pw.CloseWithError(err)
+	}()
+	resp, err := cli.ImageLoad(ctx, pr, client.ImageLoadWithQuiet(true))
+	pr.CloseWithError(errors.New("the engine stopped reading"))
+	if err != nil {
+		return fmt.Errorf("load image %s: %w", shortID(i.ID), err)
+	}
+	defer resp.Body.Close()
+	if err := loadError(resp.Body); err != nil {
+		return fmt.Errorf("load image %s: %w", shortID(i.ID), err)
+	}
+	got, err := cli.ImageInspect(ctx, i.ID)
+	if err != nil {
+		return fmt.Errorf("load image %s: the engine took it and does not have it: %w", shortID(i.ID), err)
+	}
+	if got.ID != i.ID {
+		return fmt.Errorf("load image %s: the engine gave it the ID %s; sandplan needs an image store "+
+			"whose IDs are those of the image's configuration (overlay2, not the containerd store)", i.ID, got.ID)
+	}
+	return nil
+}
+
+// loadError reads the engine's answer to a load to its end. A load that fails half-way has been
+// answered with 200 by then, and says so only in the stream.
+func loadError(r io.Reader) error {
+	dec := json.NewDecoder(r)
+	for {
+		var msg struct {
+			Error string `json:"error"`
+		}
+		switch err := dec.Decode(&msg); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the engine's answer: %w", err)
+		case msg.Error != "":
+			return errors.New(msg.Error)
+		}
+	}
+}
+
+// createFrom creates a container from an image of ours. When the engine does not have the image (any
+// more: it belongs to no scope, so another scope's destroy may just have removed it), the image is
+// loaded, and the create tried once more.
+func createFrom(ctx context.Context, cli *client.Client, i *ownImage, create func() (string, error)) (string, error) {
+	id, err := create()
+	if !isNoSuchImage(err) {
+		return id, err
+	}
+	if err := i.load(ctx, cli); err != nil {
+		return "", err
+	}
+	return create()
+}
+
+// isNoSuchImage tells a missing image from a missing network or volume, which are 404 as well.
+func isNoSuchImage(err error) bool {
+	return err != nil && errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "no such image")
+}
+
+// removeOwnImage removes an image of ours unless a container uses it: whoever removes the last
+// container removes the image too, and nobody else can. The engine decides, because it alone sees
+// other scopes: it is asked without force and answers 409 for "in use".
+func removeOwnImage(ctx context.Context, cli *client.Client, id string) error {
+	_, err := cli.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true})
+	if err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("remove image %s: %w", shortID(id), err)
+}
+
+// shortID is an ID as people read it.
+func shortID(id string) string {
+	_, hex, found := strings.Cut(id, ":")
+	if !found {
+		hex = id
+	}
+	return hex[:min(12, len(hex))]
+}
