@@ -1,0 +1,181 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"sort"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// sweepWidth is how many objects are inspected at once. More does not get faster: the engine answers
+// from memory, and 8 keep two cores busy.
+const sweepWidth = 8
+
+// look is one look at the engine. Lists come first, then our containers in full; from then on nothing
+// is fetched that a kind does not ask for.
+type look struct {
+	engine *Engine
+	scope  planner.Scope
+	// gate is set for the look that decides whether an agent may start: then every kind fetches what
+	// it otherwise needs only of objects that run.
+	gate bool
+	// listed are the engine's lists, each object in list form, of every scope and of none.
+	listed map[listName][]tree
+	// refs are the scope's objects by engine ID.
+	refs map[string]planner.Address
+	// notes are what this look could not verify (planner.Snapshot.Unchecked).
+	notes []string
+}
+
+// candidate is an object that carries the labels of the scope.
+type candidate struct {
+	kind *kind
+	id   identity
+	tree tree
+}
+
+// object turns a tree into what planning reads.
+func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, error) {
+	if k.complete != nil {
+		if err := k.complete(ctx, l, v); err != nil {
+			return planner.Object{}, err
+		}
+	}
+	labels := labelsOf(treeLabels(v))
+	id, _ := readIdentity(labels)
+	o := planner.Object{Addr: id.address, Kind: k.name, ID: treeID(v), Name: treeName(v), Schema: id.schema,
+		Digest: id.digest, Origin: id.origin, Status: treeStatus(v)}
+	o.Observed = k.table.observed(v, l.refs)
+	var unknown []string
+	o.Extra, unknown = k.table.extras(v)
+	for _, path := range unknown {
+		l.notes = append(l.notes, fmt.Sprintf("engine %s shows %s of a %s, which sandplan %s does not know",
+			l.engine.info.Version, path, k.name, l.engine.options.Version))
+	}
+	if declared, err := decodeDeclared(labels); err == nil && id.schema == planner.Schema {
+		o.Declared = declaredFields(k.table, declared, o.Observed)
+	}
+	o.Fingerprint = fingerprint(o)
+	return o, nil
+}
+
+// declaredFields reads a declaration. Nearly always it is what was observed, byte for byte, and then
+// there is no need to read it.
+func declaredFields(t *table, declared []byte, observed []planner.Field) []planner.Field {
+	if string(declared) == string(planner.Declared(observed)) {
+		fields := append([]planner.Field(nil), observed...)
+		for i := range fields {
+			if fields[i].Class == planner.ClassIgnored {
+				fields[i].Value = planner.Value{}
+			}
+		}
+		return fields
+	}
+	values, err := parseDeclared(declared)
+	if err != nil {
+		return nil
+	}
+	return t.declared(values)
+}
+
+// fingerprint is over everything that a plan is computed from.
+func fingerprint(o planner.Object) string {
+	parts := []any{o.Addr, o.Kind, o.ID, o.Name, o.Schema, o.Digest, o.Origin, o.Status, o.Extra,
+		json.RawMessage(planner.Declared(o.Observed)), json.RawMessage(planner.Declared(o.Declared))}
+	raw, err := json.Marshal(parts)
+	if err != nil {
+		panic(fmt.Sprintf("object without a JSON form: %v", err))
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// list reads one of the engine's lists.
+func (e *Engine) list(ctx context.Context, name listName, query url.Values) ([]tree, error) {
+	path := map[listName]string{listNetworks: "/networks", listContainers: "/containers/json", listVolumes: "/volumes"}[name]
+	raw, err := e.get(ctx, path, query)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path[1:], err)
+	}
+	if name == listVolumes { // the only list that is wrapped in an object
+		var wrapped struct{ Volumes json.RawMessage }
+		if err := json.Unmarshal(raw, &wrapped); err != nil {
+			return nil, fmt.Errorf("list volumes: %w", err)
+		}
+		raw = wrapped.Volumes
+	}
+	out, err := decodeTrees(raw)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", path[1:], err)
+	}
+	return out, nil
+}
+
+// inspect reads one object of the engine as it is.
+func (e *Engine) inspect(ctx context.Context, path string) (tree, error) {
+	raw, err := e.get(ctx, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return decodeTree(raw)
+}
+
+// load reads all lists at once.
+func (l *look) load(ctx context.Context, query url.Values) error {
+	names := []listName{listNetworks, listContainers, listVolumes}
+	lists := make([][]tree, len(names))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		q := url.Values{}
+		for k, v := range query {
+			q[k] = v
+		}
+		if name == listContainers {
+			q.Set("all", "1")
+		}
+		g.Go(func() (err error) {
+			lists[i], err = l.engine.list(ctx, name, q)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	l.listed = map[listName][]tree{}
+	for i, name := range names {
+		l.listed[name] = lists[i]
+	}
+	return nil
+}
+
+// containersOf are the scope's containers of a kind in list form, whether or not the kind is one of
+// those with rows (locks, seeds, helpers).
+func (l *look) containersOf(ctx context.Context, kind planner.Kind) ([]tree, error) {
+	all := l.listed[listContainers]
+	if l.listed == nil {
+		var err error
+		if all, err = l.engine.list(ctx, listContainers, url.Values{"all": {"1"}, "filters": {scopeFilter(l.scope)}}); err != nil {
+			return nil, err
+		}
+	}
+	var out []tree
+	for _, v := range all {
+		if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == l.scope && id.kind == kind {
+			out = append(out, v)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return treeID(out[i]) < treeID(out[j]) })
+	return out, nil
+}
+
+// scopeFilter is the engine's filter for what carries the labels of a scope.
+func scopeFilter(s planner.Scope) string {
+	return planner.JSON(map[string][]string{"label": {labelProject + "=" + s.Project, labelWorkspace + "=" + s.Workspace}}).Text()
+}

@@ -1,0 +1,394 @@
+package docker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// tree is one object as the engine's inspect output shows it: decoded JSON with json.Number for
+// numbers. The wanted side is a tree too, made from the very request that creates the object, so that
+// both sides go through the same rows.
+type tree = map[string]any
+
+// row is one property of a kind of object. Everything that plans, renders, audits, gates or checks
+// after a create reads rows, and nothing else knows fields by name.
+type row struct {
+	// path leads to the property in inspect output: IPAM.Config[0].Subnet, Options["a.b"]. The row
+	// covers everything below it. Paths are stable: JSON, -ignore and the label "declared" use them.
+	path string
+	// attr is the user's attribute; "" for what no attribute changes. label and unit are how people
+	// read the row, as in planner.Field.
+	attr  string
+	label string
+	unit  planner.Unit
+	// norm brings one side into the one form in which sides are compared. It is pure, idempotent,
+	// accepts nil (nothing there), and returns what it does not understand as it is: then it differs.
+	norm norm
+	// ref marks a property that is the engine ID of another object of the scope.
+	ref bool
+	// shape is what an assigned value must look like (ClassAssigned only).
+	shape     shape
+	class     planner.Class
+	show      planner.Show
+	sensitive bool
+	// reason belongs to ClassIgnored: who writes the property, and why no value of it changes what the
+	// agent can reach, read, run or outlive.
+	reason string
+}
+
+// table is the rows of one kind, and how to walk a tree along them.
+type table struct {
+	rows []row // sorted by path
+	segs [][]segment
+	root *node
+	// strict are the paths below which a property that no row covers is a mismatch; elsewhere it is
+	// worth a warning only. "" stands for the whole object.
+	strict [][]segment
+}
+
+// segment is one step of a path: a key of an object, or an index of a list.
+type segment struct {
+	key   string
+	index int // -1 for a key
+}
+
+// node is one step of the rows' paths, for the search for properties that no row covers.
+type node struct {
+	children map[segment]*node
+	covered  bool
+}
+
+// newTable makes a table. It panics on a malformed, doubled or unexplained row: tables are literals
+// of this package, and a test makes each of them.
+func newTable(strict []string, rows []row) *table {
+	t := &table{rows: append([]row(nil), rows...), root: &node{}}
+	sort.Slice(t.rows, func(i, j int) bool { return t.rows[i].path < t.rows[j].path })
+	for _, r := range t.rows {
+		if err := r.check(); err != nil {
+			panic(fmt.Sprintf("row %s: %v", r.path, err))
+		}
+		segs := mustParsePath(r.path)
+		t.segs = append(t.segs, segs)
+		n := t.root
+		for _, s := range segs {
+			if n.covered {
+				panic(fmt.Sprintf("row %s lies below another row", r.path))
+			}
+			n = n.child(s)
+		}
+		if n.covered || n.children != nil {
+			panic(fmt.Sprintf("row %s is there twice, or lies above another row", r.path))
+		}
+		n.covered = true
+	}
+	for _, s := range strict {
+		t.strict = append(t.strict, mustParsePath(s))
+	}
+	return t
+}
+
+func (r row) check() error {
+	switch {
+	case (r.class == planner.ClassIgnored) != (r.reason != ""):
+		return fmt.Errorf("a reason belongs to an ignored row, and each ignored row has one")
+	case (r.class == planner.ClassAssigned) != (r.shape.name != ""):
+		return fmt.Errorf("a shape belongs to an assigned row, and each assigned row has one")
+	case r.norm == nil && r.class != planner.ClassIgnored && r.class != planner.ClassAssigned:
+		return fmt.Errorf("a compared row needs a normaliser")
+	case r.ref && r.class != planner.ClassReplace:
+		return fmt.Errorf("a reference is of class replace")
+	}
+	return nil
+}
+
+func (n *node) child(s segment) *node {
+	if n.children == nil {
+		n.children = map[segment]*node{}
+	}
+	c := n.children[s]
+	if c == nil {
+		c = &node{}
+		n.children[s] = c
+	}
+	return c
+}
+
+// wanted are the fields of the object that a request describes. decl says where an attribute is
+// written; it gets "" for built-in rows.
+func (t *table) wanted(v tree, decl func(attr string) hcl.Range) []planner.Field {
+	return t.fields(decl, func(i int) planner.Value {
+		r := &t.rows[i]
+		switch r.class {
+		case planner.ClassIgnored:
+			return planner.Value{}
+		case planner.ClassAssigned:
+			return planner.JSON(r.shape.name)
+		}
+		return r.value(lookup(v, t.segs[i]), parseRef)
+	})
+}
+
+// observed are the fields of the object that the engine shows. refs are the scope's objects by engine
+// ID: an ID found there becomes a reference, any other stays as it is and so differs from one.
+func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Field {
+	resolve := func(s string) (planner.Address, bool) { a, ok := refs[s]; return a, ok }
+	return t.fields(nil, func(i int) planner.Value {
+		r, raw := &t.rows[i], lookup(v, t.segs[i])
+		switch r.class {
+		case planner.ClassIgnored:
+			return planner.JSON(raw)
+		case planner.ClassAssigned:
+			return r.shape.value(raw)
+		}
+		return r.value(raw, resolve)
+	})
+}
+
+// declared are the fields that the label "declared" of an object holds. A path that no row has is
+// kept as a field of its own, so that it cannot go unnoticed.
+func (t *table) declared(label map[string]planner.Value) []planner.Field {
+	fields := t.fields(nil, func(i int) planner.Value { return label[t.rows[i].path] })
+	known := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		known[f.Path] = true
+	}
+	for path, v := range label {
+		if !known[path] {
+			fields = append(fields, planner.Field{Path: path, Value: v})
+		}
+	}
+	sort.Slice(fields, func(i, j int) bool { return fields[i].Path < fields[j].Path })
+	return fields
+}
+
+func (t *table) fields(decl func(string) hcl.Range, value func(i int) planner.Value) []planner.Field {
+	out := make([]planner.Field, len(t.rows))
+	for i, r := range t.rows {
+		out[i] = planner.Field{Path: r.path, Attr: r.attr, Label: r.label, Unit: r.unit, Value: value(i),
+			Class: r.class, Show: r.show, Sensitive: r.sensitive, Reason: r.reason}
+		if decl != nil {
+			out[i].Decl = decl(r.attr)
+		}
+	}
+	return out
+}
+
+func (r *row) value(raw any, resolve func(string) (planner.Address, bool)) planner.Value {
+	v := r.norm(raw)
+	if s, ok := v.(string); ok && r.ref {
+		if a, ok := resolve(s); ok {
+			return planner.Ref(a)
+		}
+	}
+	return planner.JSON(v)
+}
+
+// extras are the properties of an observed object that no row covers and that are not zero: those
+// below a strict path, and the paths of the others.
+func (t *table) extras(v tree) (strict []planner.Extra, others []string) {
+	t.walk(v, t.root, nil, func(path []segment, v any) {
+		for _, s := range t.strict {
+			if hasPrefix(path, s) {
+				strict = append(strict, planner.Extra{Path: formatPath(path), Detail: excerpt(v)})
+				return
+			}
+		}
+		others = append(others, formatPath(path))
+	})
+	sort.Slice(strict, func(i, j int) bool { return strict[i].Path < strict[j].Path })
+	sort.Strings(others)
+	return strict, others
+}
+
+// walk goes down while rows lie below n, and reports what lies beside them.
+func (t *table) walk(v any, n *node, path []segment, report func([]segment, any)) {
+	if n != nil && n.covered || isZero(v) {
+		return
+	}
+	if n == nil || n.children == nil {
+		report(path, v)
+		return
+	}
+	step := func(s segment, child any) {
+		t.walk(child, n.children[s], append(path[:len(path):len(path)], s), report)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for k, child := range v {
+			step(segment{key: k, index: -1}, child)
+		}
+	case []any:
+		for i, child := range v {
+			step(segment{index: i}, child)
+		}
+	default: // a scalar where rows expect an object or a list
+		report(path, v)
+	}
+}
+
+// isZero reports whether a value says nothing: null, "", 0, false, an empty list, or an object of
+// such values. The engine writes them for properties that nobody set.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == "" || v == "0001-01-01T00:00:00Z"
+	case bool:
+		return !v
+	case json.Number:
+		f, err := v.Float64()
+		return err == nil && f == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		for _, child := range v {
+			if !isZero(child) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func lookup(v any, path []segment) any {
+	for _, s := range path {
+		switch x := v.(type) {
+		case map[string]any:
+			if s.index >= 0 {
+				return nil
+			}
+			v = x[s.key]
+		case []any:
+			if s.index < 0 || s.index >= len(x) {
+				return nil
+			}
+			v = x[s.index]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// mustParsePath reads a.b[0]["c.d"].e; "" is the whole object.
+func mustParsePath(s string) []segment {
+	var out []segment
+	for rest := s; rest != ""; {
+		switch {
+		case strings.HasPrefix(rest, `["`):
+			quoted, err := strconv.QuotedPrefix(rest[1:])
+			if err != nil || !strings.HasPrefix(rest[1+len(quoted):], "]") {
+				panic(fmt.Sprintf("path %q: bad key at %q", s, rest))
+			}
+			key, _ := strconv.Unquote(quoted)
+			out, rest = append(out, segment{key: key, index: -1}), rest[1+len(quoted)+1:]
+		case rest[0] == '[':
+			num, after, ok := strings.Cut(rest[1:], "]")
+			i, err := strconv.Atoi(num)
+			if !ok || err != nil || i < 0 {
+				panic(fmt.Sprintf("path %q: bad index at %q", s, rest))
+			}
+			out, rest = append(out, segment{index: i}), after
+		default:
+			rest = strings.TrimPrefix(rest, ".")
+			end := strings.IndexAny(rest, ".[")
+			if end < 0 {
+				end = len(rest)
+			}
+			if end == 0 {
+				panic(fmt.Sprintf("path %q: empty name at %q", s, rest))
+			}
+			out, rest = append(out, segment{key: rest[:end], index: -1}), rest[end:]
+		}
+	}
+	return out
+}
+
+func formatPath(path []segment) string {
+	var b strings.Builder
+	for _, s := range path {
+		switch {
+		case s.index >= 0:
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case s.key == "" || strings.ContainsAny(s.key, `.[]"\`):
+			fmt.Fprintf(&b, "[%s]", strconv.Quote(s.key))
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.key)
+		}
+	}
+	return b.String()
+}
+
+func hasPrefix(path, prefix []segment) bool {
+	if len(path) < len(prefix) {
+		return false
+	}
+	for i := range prefix {
+		if path[i] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// excerpt is a value as JSON, short enough for a message.
+func excerpt(v any) string {
+	const limit = 200
+	s := planner.JSON(v).Text()
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// decodeTree reads one JSON object, or fails: a reply that is none must never look like an empty object.
+func decodeTree(raw []byte) (tree, error) {
+	var t tree
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&t); err != nil {
+		return nil, fmt.Errorf("the engine's reply is not a JSON object: %w", err)
+	}
+	if t == nil {
+		return nil, fmt.Errorf("the engine's reply is null where an object was expected")
+	}
+	return t, nil
+}
+
+// treeOf is a request as the tree that inspect shows of it. It panics on a value without a JSON form,
+// which no request type of the SDK has.
+func treeOf(request any) tree {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		panic(fmt.Sprintf("request without a JSON form: %v", err))
+	}
+	t, err := decodeTree(raw)
+	if err != nil {
+		panic(fmt.Sprintf("request %T: %v", request, err))
+	}
+	return t
+}
+
+// decodeTrees reads a list of JSON objects; null is the empty list.
+func decodeTrees(raw []byte) ([]tree, error) {
+	var out []tree
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&out); err != nil {
+		return nil, fmt.Errorf("the engine's reply is not a list of JSON objects: %w", err)
+	}
+	return out, nil
+}

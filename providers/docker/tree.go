@@ -1,0 +1,56 @@
+package docker
+
+import (
+	"strings"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// The few properties that every look needs before it knows the kind: networks, containers in list
+// form, containers in inspect form and volumes keep them in different places.
+
+func treeID(v tree) string {
+	if id, ok := v["Id"].(string); ok {
+		return id
+	}
+	s, _ := v["Name"].(string) // a volume has no other ID
+	return s
+}
+
+func treeName(v tree) string {
+	if s, ok := v["Name"].(string); ok {
+		return strings.TrimPrefix(s, "/")
+	}
+	if names, ok := v["Names"].([]any); ok {
+		for _, n := range names {
+			// A link adds further names, with another slash in them.
+			if s, ok := n.(string); ok && strings.Count(s, "/") == 1 {
+				return strings.TrimPrefix(s, "/")
+			}
+		}
+	}
+	return ""
+}
+
+func treeLabels(v tree) any {
+	if config, ok := v["Config"].(map[string]any); ok {
+		return config["Labels"]
+	}
+	return v["Labels"]
+}
+
+// treeStatus reads State.Status of a container. A status that nobody knows counts as running: that
+// is the one which is never taken for harmless.
+func treeStatus(v tree) planner.Status {
+	state, ok := v["State"].(map[string]any)
+	if !ok {
+		return planner.StatusNone
+	}
+	switch state["Status"] {
+	case "created":
+		return planner.StatusCreated
+	case "exited", "dead", "removing":
+		return planner.StatusExited
+	}
+	return planner.StatusRunning
+}
