@@ -1,9 +1,10 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -80,23 +81,60 @@ func RunnerImage(phase, runner string) Address {
 // Invocation is the instance that the address belongs to: invocation.login["auth"] for
 // invocation.login["auth"].agent, and "" for an address that belongs to no invocation.
 func (a Address) Invocation() Address {
-	m := invocationPattern.FindStringSubmatch(string(a))
-	if m == nil {
-		return ""
+	inv, _ := a.split()
+	return inv
+}
+
+// Block is the block that an invocation's address comes from: invocation.login for
+// invocation.login["auth"].agent, and "" for an address that belongs to no invocation.
+func (a Address) Block() Address {
+	inv := a.Invocation()
+	if i := strings.IndexByte(string(inv), '['); i >= 0 {
+		return inv[:i]
 	}
-	return Address(m[1] + m[2])
+	return inv
 }
 
 // Part is what the address names within its invocation (agent, runner["test"], …), or within its
 // vendor, phase or scope (image, uplink, …); "" when it names a whole invocation.
 func (a Address) Part() string {
-	if m := invocationPattern.FindStringSubmatch(string(a)); m != nil {
-		return m[3]
+	if inv, part := a.split(); inv != "" {
+		return part
 	}
-	if i := strings.LastIndexByte(string(a), '.'); i >= 0 {
-		return string(a[i+1:])
+	return string(a[strings.LastIndexByte(string(a), '.')+1:])
+}
+
+// split cuts an address that ParseAddress accepts into instance and part; inv is "" for one that belongs
+// to no invocation. Plans split addresses thousands of times, so it does not use the patterns.
+func (a Address) split() (inv Address, part string) {
+	const prefix = "invocation."
+	if !strings.HasPrefix(string(a), prefix) {
+		return "", ""
 	}
-	return string(a)
+	i := len(prefix)
+	for i < len(a) && a[i] != '.' && a[i] != '[' {
+		i++
+	}
+	if i < len(a) && a[i] == '[' {
+		i = keyEnd(string(a), i)
+	}
+	return a[:i], strings.TrimPrefix(string(a[i:]), ".")
+}
+
+// keyEnd is where the instance key that starts at i ends. A quoted key may hold any character.
+func keyEnd(a string, i int) int {
+	quoted := false
+	for i++; i < len(a); i++ {
+		switch {
+		case quoted && a[i] == '\\':
+			i++
+		case a[i] == '"':
+			quoted = !quoted
+		case !quoted && a[i] == ']':
+			return i + 1
+		}
+	}
+	return len(a)
 }
 
 // Contains reports whether b is a or lies within a: invocation.login contains
@@ -111,31 +149,36 @@ func (a Address) Contains(b Address) bool {
 
 // SortAddresses orders addresses in place as plans list them: shared objects and images first, then
 // invocations by name and key (numbers by value), and within one its network, proxy, agent, runners.
-func SortAddresses(as []Address) {
-	sort.Slice(as, func(i, j int) bool { return as[i].Less(as[j]) })
-}
+func SortAddresses(as []Address) { slices.SortFunc(as, compareAddresses) }
 
 // Less is the order of SortAddresses.
-func (a Address) Less(b Address) bool {
-	ra, rb := a.rank(), b.rank()
-	if ra != rb {
-		return ra < rb
+func (a Address) Less(b Address) bool { return compareAddresses(a, b) < 0 }
+
+func compareAddresses(a, b Address) int {
+	if n := a.rank() - b.rank(); n != 0 {
+		return n
 	}
-	ia, ib := a.Invocation(), b.Invocation()
+	ia, pa := a.split()
+	ib, pb := b.split()
 	if ia != ib {
-		return lessInstance(string(ia), string(ib))
+		return compareInstances(string(ia), string(ib))
 	}
-	pa, pb := partRank(a.Part()), partRank(b.Part())
-	if pa != pb {
-		return pa < pb
+	if n := partRank(pa) - partRank(pb); n != 0 {
+		return n
 	}
-	return a < b
+	return strings.Compare(string(a), string(b))
 }
 
 func (a Address) rank() int {
 	switch {
 	case strings.HasPrefix(string(a), "sandplan."):
-		return map[Address]int{AddrImage: 0, AddrShim: 1, AddrUplink: 2}[a]
+		switch a {
+		case AddrShim:
+			return 1
+		case AddrUplink:
+			return 2
+		}
+		return 0
 	case strings.HasPrefix(string(a), "vendor."):
 		return 3
 	case strings.HasPrefix(string(a), "phase."):
@@ -158,14 +201,14 @@ func partRank(p string) int {
 	return 4
 }
 
-// lessInstance orders invocation.a[2] before invocation.a[10].
-func lessInstance(a, b string) bool {
+// compareInstances puts invocation.a[2] before invocation.a[10].
+func compareInstances(a, b string) int {
 	na, ka, oka := cutIndex(a)
 	nb, kb, okb := cutIndex(b)
 	if oka && okb && na == nb {
-		return ka < kb
+		return cmp.Compare(ka, kb)
 	}
-	return a < b
+	return strings.Compare(a, b)
 }
 
 func cutIndex(s string) (name string, n int, ok bool) {

@@ -6,7 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -172,53 +173,94 @@ type Mismatch struct {
 }
 
 // Compare is the one comparer: it returns every field of want or got that is not equal on both
-// sides, in the order of their paths. Fields of ClassIgnored never differ. A field that stands on
-// one side only differs.
+// sides, in the order of their paths. A field that stands on one side only differs, and so does one that
+// stands twice on a side. Fields of ClassIgnored never differ, if all sides that have them say so.
 func Compare(want, got []Field) []Mismatch {
-	type pair struct{ want, got *Field }
-	pairs := make(map[string]pair, len(want))
-	for i := range want {
-		pairs[want[i].Path] = pair{want: &want[i]}
-	}
-	for i := range got {
-		p := pairs[got[i].Path]
-		p.got = &got[i]
-		pairs[got[i].Path] = p
-	}
+	want, got = byPath(want), byPath(got)
 	var out []Mismatch
-	for _, p := range pairs {
-		m := Mismatch{}
-		switch {
-		case p.want == nil:
-			m.Field, m.Got = *p.got, p.got.Value
-		case p.got == nil:
-			m.Field, m.Want = *p.want, p.want.Value
+	for len(want) > 0 || len(got) > 0 {
+		switch n := firstPath(want, got); {
+		case n == 0:
+			out = mismatch(out, &want[0], &got[0])
+			want, got = want[1:], got[1:]
+		case n < 0:
+			out = mismatch(out, &want[0], nil)
+			want = want[1:]
 		default:
-			m.Field, m.Want, m.Got = *p.want, p.want.Value, p.got.Value
-		}
-		m.Field.Value = Value{}
-		if m.Field.Class != ClassIgnored && m.Want != m.Got {
-			out = append(out, m)
+			out = mismatch(out, nil, &got[0])
+			got = got[1:]
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Field.Path < out[j].Field.Path })
 	return out
+}
+
+// firstPath tells on which side the next path stands: -1 for want, 1 for got, 0 for both.
+func firstPath(want, got []Field) int {
+	switch {
+	case len(got) == 0:
+		return -1
+	case len(want) == 0:
+		return 1
+	}
+	return strings.Compare(want[0].Path, got[0].Path)
+}
+
+// mismatch appends what differs between the two sides, one of which may be nil.
+func mismatch(out []Mismatch, want, got *Field) []Mismatch {
+	var m Mismatch
+	switch {
+	case want == nil:
+		m.Field, m.Got = *got, got.Value
+	case got == nil:
+		m.Field, m.Want = *want, want.Value
+	case want.Value == got.Value || want.Class == ClassIgnored && got.Class == ClassIgnored:
+		return out
+	default:
+		m.Field, m.Want, m.Got = *want, want.Value, got.Value
+	}
+	if (want == nil || got == nil) && m.Field.Class == ClassIgnored {
+		return out
+	}
+	m.Field.Value = Value{}
+	return append(out, m)
+}
+
+// byPath is the fields in the order of their paths. Providers keep rows sorted, so it seldom copies.
+func byPath(fields []Field) []Field {
+	order := func(a, b Field) int { return strings.Compare(a.Path, b.Path) }
+	if !slices.IsSortedFunc(fields, order) {
+		fields = slices.Clone(fields)
+		slices.SortStableFunc(fields, order)
+	}
+	return fields
 }
 
 // Declared is what the label "declared" of an object holds: its comparable values by path, in
 // canonical JSON. Ignored rows are not part of a declaration.
 func Declared(fields []Field) []byte {
-	m := make(map[string]Value, len(fields))
-	for _, f := range fields {
-		if f.Class != ClassIgnored {
-			m[f.Path] = f.Value
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, f := range byPath(fields) {
+		if f.Class == ClassIgnored {
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		path, err := json.Marshal(f.Path)
+		if err != nil {
+			panic(fmt.Sprintf("path %q without a JSON form: %v", f.Path, err))
+		}
+		b.Write(path)
+		b.WriteByte(':')
+		if f.Value.text != "" {
+			b.WriteString(f.Value.text)
+		} else {
+			b.WriteString(JSON(f.Value).text)
 		}
 	}
-	b, err := json.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("declaration without a JSON form: %v", err))
-	}
-	return b
+	b.WriteByte('}')
+	return b.Bytes()
 }
 
 // Digest is the SHA-256 of Declared(fields), in hex.

@@ -38,6 +38,8 @@ const (
 	ReasonNoPart        ReasonCode = "delete_because_no_part"  // its invocation stands, this part of it does not
 	ReasonDuplicate     ReasonCode = "delete_because_duplicate"
 	ReasonUnlabelled    ReasonCode = "unreadable_label" // its declaration cannot be read, so nothing can be told
+	ReasonUnfinished    ReasonCode = "unfinished"       // its creation was cut short
+	ReasonConflict      ReasonCode = "conflict"         // something foreign stands in its place
 )
 
 // Reason is one cause of a change.
@@ -67,6 +69,8 @@ type Change struct {
 	// wanted.
 	Before []Field
 	After  []Field
+	// Digest is the digest of After, "" when none is wanted.
+	Digest string
 	// Object is what is there now; the zero Object when there is nothing.
 	Object Object
 	// DependsOn are the addresses that must be made before this one and deleted after it.
@@ -120,10 +124,75 @@ type Plan struct {
 	Findings []Finding
 	// States are the states of all invocations, wanted or found.
 	States map[Address]InvocationState
+	// Leases are the live leases of the scope's invocations, without the caller's own, sorted. What they
+	// cover must not be changed.
+	Leases []Lease
 	// ForeignOrigins are the origins other than this one that objects of the scope came from.
 	ForeignOrigins []string
 	// Warnings are for people; they change nothing.
 	Warnings []string
+}
+
+// Counts says how much a plan adds, changes and destroys; a replace counts as one add and one destroy.
+func (p *Plan) Counts() (add, change, destroy int) {
+	for _, c := range p.Changes {
+		switch c.Action {
+		case ActionCreate:
+			add++
+		case ActionRestore:
+			change++
+		case ActionReplace:
+			add++
+			destroy++
+		case ActionDelete:
+			destroy++
+		}
+	}
+	return add, change, destroy
+}
+
+// Empty reports whether there is nothing to do.
+func (p *Plan) Empty() bool {
+	add, change, destroy := p.Counts()
+	return add+change+destroy == 0
+}
+
+// Conflicts are the findings because of which a plan must not be applied. A destruction needs no room,
+// so nothing stands in its way.
+func (p *Plan) Conflicts() []Finding {
+	if p.Destroy {
+		return nil
+	}
+	var out []Finding
+	for _, f := range p.Findings {
+		if f.Kind == FindingConflict {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Locked are the live leases of invocations that the plan would change.
+func (p *Plan) Locked() []Lease {
+	changed := map[Address]bool{}
+	for _, c := range p.Changes {
+		if c.Action != ActionNoOp {
+			changed[c.Addr.Invocation()] = true
+		}
+	}
+	var out []Lease
+	for _, l := range p.Leases {
+		if changed[l.Invocation] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Resource is the wanted object of a change that creates one.
+func (c Change) Resource() Resource {
+	return Resource{Addr: c.Addr, Kind: c.Kind, Title: c.Title, Decl: c.Decl, DependsOn: c.DependsOn,
+		Fields: c.After, Digest: c.Digest}
 }
 
 // Allocation is the addressing of a scope: what the plan chose, and what existing networks keep.
