@@ -52,9 +52,10 @@ func Gate(want []planner.Resource, s planner.Snapshot, l Look) Verdict {
 		}
 	}
 	wanted := map[planner.Address]*planner.Resource{}
+	needed := g.images(want)
 	for i := range want {
 		wanted[want[i].Addr] = &want[i]
-		if g.judged(want[i].Addr) {
+		if g.judged(want[i].Addr) && (want[i].Kind != planner.KindPinned || needed[want[i].Addr]) {
 			g.judge(&want[i])
 		}
 	}
@@ -112,6 +113,20 @@ func (g *gate) judged(a planner.Address) bool {
 	return true
 }
 
+// images are the images that something judged is made from: one that only an invocation without an agent
+// needs may well be absent.
+func (g *gate) images(want []planner.Resource) map[planner.Address]bool {
+	needed := map[planner.Address]bool{}
+	for _, r := range want {
+		if g.judged(r.Addr) {
+			for _, a := range r.DependsOn {
+				needed[a] = true
+			}
+		}
+	}
+	return needed
+}
+
 // runs reports whether something of the invocation is about to start.
 func (g *gate) runs(inv planner.Address) bool {
 	return slices.ContainsFunc(g.Run, func(a planner.Address) bool { return a.Contains(inv) || a.Invocation() == inv })
@@ -161,18 +176,15 @@ func (g *gate) judgeStatus(r *planner.Resource, o *planner.Object) {
 	case started && o.Status != planner.StatusRunning:
 		g.refuse(r, r.Addr, "has stopped running")
 	case started, o.Status == planner.StatusNone, o.Status == planner.StatusCreated:
-	case o.Status == planner.StatusExited && g.rearmable(r.Addr):
-		g.out.Rearm = append(g.out.Rearm, r.Addr)
-	case o.Status == planner.StatusExited:
-		g.refuse(r, r.Addr, "was started, and has run")
-	default:
+	case o.Status != planner.StatusExited:
 		g.refuse(r, r.Addr, "was started outside a run")
+	case r.Addr.Invocation() == "":
+		g.refuse(r, r.Addr, "was started, and nothing ever starts it")
+	case containsAny(g.Run, r.Addr):
+		g.out.Rearm = append(g.out.Rearm, r.Addr)
+	default:
+		// The agent of a runner's invocation, or the other way round: kept as it ended, it starts nothing.
 	}
-}
-
-// rearmable reports whether an object that has run is one that a start arms again first.
-func (g *gate) rearmable(a planner.Address) bool {
-	return a.Invocation() != "" && g.runs(a.Invocation())
 }
 
 // admit refuses to start what does not exist as a whole, or belongs to somebody else's run.
