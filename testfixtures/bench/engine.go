@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// bareEngine speaks to the engine's API with nothing between: net/http over the unix socket.
+type bareEngine struct {
+	socket string
+	client *http.Client
+}
+
+func newBareEngine(socket string) *bareEngine {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &bareEngine{socket: socket, client: &http.Client{
+		Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64},
+	}}
+}
+
+// call does one request and returns the body of the answer; anything above 299 is an error.
+func (e *bareEngine) call(method, path, contentType string, body []byte) ([]byte, error) {
+	req, err := http.NewRequest(method, "http://engine"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if resp.StatusCode > 299 {
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, strings.TrimSpace(string(answer)))
+	}
+	return answer, nil
+}
+
+// barePlan makes the calls that no plan can do without: who the engine is, what it has of the project
+// (containers, networks, volumes, images), each container in full, eight at a time, and the bytes of
+// the shim.
+func (e *bareEngine) barePlan(project string) error {
+	filter := url.QueryEscape(fmt.Sprintf(`{"label":["dev.sandplan.project=%s"]}`, project))
+	for _, path := range []string{"/info", "/networks?filters=" + filter, "/volumes?filters=" + filter, "/images/json"} {
+		if _, err := e.call("GET", path, "", nil); err != nil {
+			return err
+		}
+	}
+	list, err := e.call("GET", "/containers/json?all=1&filters="+filter, "", nil)
+	if err != nil {
+		return err
+	}
+	var containers []struct {
+		ID     string `json:"Id"`
+		Labels map[string]string
+	}
+	if err := json.Unmarshal(list, &containers); err != nil {
+		return err
+	}
+	seed := ""
+	err = concurrently(8, len(containers), func(i int) error {
+		_, err := e.call("GET", "/containers/"+containers[i].ID+"/json", "", nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range containers {
+		if c.Labels["dev.sandplan.kind"] == "shim" {
+			seed = c.ID
+		}
+	}
+	if seed == "" {
+		return fmt.Errorf("project %s has no container that holds the shim", project)
+	}
+	bytes, err := e.call("GET", "/containers/"+seed+"/archive?path=/.sandplan/sandplan", "", nil)
+	if err != nil {
+		return err
+	}
+	sha256.Sum256(bytes)
+	return nil
+}
+
+// concurrently calls f for 0 … n-1, at most limit at a time, and returns the first error.
+func concurrently(limit, n int, f func(i int) error) error {
+	var (
+		wg    sync.WaitGroup
+		once  sync.Once
+		first error
+		slots = make(chan struct{}, limit)
+	)
+	for i := range n {
+		wg.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			if err := f(i); err != nil {
+				once.Do(func() { first = err })
+			}
+		}()
+	}
+	wg.Wait()
+	return first
+}

@@ -1,0 +1,151 @@
+// Command bench runs sandplan and the bare engine calls that it needs side by side, in one run, and
+// prints goal, value and "met" or "missed" for each line. It exits with 1 when a goal is missed.
+//
+// The calls of apply and destroy are recorded from sandplan itself and made again without it: what is
+// measured is what sandplan adds, and its own order and concurrency against the best of several.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandplan/sandplan/testfixtures/image/scratch"
+)
+
+func main() {
+	sandplan := flag.String("sandplan", "bin/sandplan", "the binary to measure")
+	socket := flag.String("socket", "/var/run/docker.sock", "the engine's socket")
+	many := flag.Int("many", 200, "how many invocations the larger plan has")
+	some := flag.Int("some", 50, "how many invocations apply, destroy and the smaller plan have")
+	flag.Parse()
+	ok, err := run(*sandplan, *socket, *some, *many)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func run(binary, socket string, some, many int) (bool, error) {
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "sandplan-bench-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	b := &bench{binary: binary, dir: dir, engine: newBareEngine(socket)}
+	if err := b.prepare(); err != nil {
+		return false, err
+	}
+	defer b.sandplan("destroy", "-auto-approve") // whatever went wrong before: leave nothing behind
+	var goals []goal
+	for _, part := range []func(int, int) ([]goal, error){b.applyAndDestroy, b.plans} {
+		gs, err := part(some, many)
+		if err != nil {
+			return false, err
+		}
+		goals = append(goals, gs...)
+	}
+	return report(os.Stdout, goals), nil
+}
+
+// bench measures one binary on one engine.
+type bench struct {
+	binary string
+	dir    string
+	host   string // DOCKER_HOST for sandplan; "" is the engine itself
+	engine *bareEngine
+}
+
+const project = "bench"
+
+const config = `
+sandplan {
+  project = "bench"
+}
+
+provider "docker" {
+  host        = %q
+  subnet_pool = "10.238.0.0/16"
+}
+
+vendor "local" {
+  kind    = "custom"
+  image   = "sandplan-bench/agent:1"
+  command = ["/agent"]
+  host "vendor.sandplan.test" {
+    port      = 8443
+    addresses = ["10.238.0.1"]
+  }
+}
+
+invocation "many" {
+  count    = %d
+  vendor   = vendor.local
+  phase    = phase.review
+  worktree = "${path.root}/worktree"
+  prompt   = "measure"
+}
+`
+
+// prepare makes the worktree and the agent image, once. The image's one file is never run.
+func (b *bench) prepare() error {
+	worktree := filepath.Join(b.dir, "worktree")
+	if out, err := exec.Command("git", "init", "-q", worktree).CombinedOutput(); err != nil {
+		return fmt.Errorf("git init: %v: %s", err, out)
+	}
+	img, err := scratch.Image(scratch.Spec{
+		Arch:    runtime.GOARCH,
+		Entries: []scratch.Entry{{Path: "/agent", Mode: 0o755, Content: []byte("never run")}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = scratch.Load(context.Background(), b.engine.socket, "sandplan-bench/agent:1", img)
+	return err
+}
+
+// declare writes a configuration with n invocations and pins its image.
+func (b *bench) declare(n int, host string) error {
+	text := fmt.Sprintf(config, "unix://"+host, n)
+	if err := os.WriteFile(filepath.Join(b.dir, "sandplan.hcl"), []byte(text), 0o644); err != nil {
+		return err
+	}
+	_, err := b.sandplan("init")
+	return err
+}
+
+// sandplan runs a command and says what it took; a failure carries its output.
+func (b *bench) sandplan(args ...string) (*usage, error) {
+	cmd := exec.Command(b.binary, append([]string{"-chdir=" + b.dir}, args...)...)
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall := time.Since(start)
+	if err != nil {
+		return nil, fmt.Errorf("sandplan %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	u := &usage{wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		u.peakMB = float64(ru.Maxrss) / 1024
+	}
+	return u, nil
+}
+
+// usage is what one command took.
+type usage struct {
+	wall, cpu time.Duration
+	peakMB    float64
+}
