@@ -1,0 +1,117 @@
+package render
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// expression parses a piece of the example, as the loader has it in diagnostics.
+func (e example) expression(text string) hcl.Expression {
+	e.t.Helper()
+	rng := e.at(text)
+	expr, diags := hclsyntax.ParseExpression([]byte(text), e.name, rng.Start)
+	if diags.HasErrors() {
+		e.t.Fatal(diags)
+	}
+	return expr
+}
+
+func brokenDiagnostics(e example) hcl.Diagnostics {
+	object := func(root, name string, v cty.Value) *hcl.EvalContext {
+		return &hcl.EvalContext{Variables: map[string]cty.Value{root: cty.ObjectVal(map[string]cty.Value{name: v})}}
+	}
+	bad := func(summary, at, detail string) *hcl.Diagnostic {
+		rng := e.at(at)
+		return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &rng}
+	}
+	timeout := bad("Not a duration", `"${var.minutes} minutes"`,
+		`The value is "30 minutes". A duration is a number and a unit, as in "90s", "30m" or "1h30m".`)
+	timeout.Expression = e.expression(`"${var.minutes} minutes"`)
+	timeout.EvalContext = object("var", "minutes", cty.NumberIntVal(30))
+	tree := bad("Worktree not found", `"../checkout/${each.key}"`,
+		"There is no directory /home/dev/checkout/auth. A worktree is an existing directory: create it, or name another one.")
+	tree.Expression = e.expression(`"../checkout/${each.key}"`)
+	tree.EvalContext = object("each", "key", cty.StringVal("auth"))
+	tree.Extra = About(login)
+	return hcl.Diagnostics{
+		timeout, tree,
+		bad("Unsupported argument", "modell", `An argument named "modell" is not expected here. Did you mean "model"?`),
+		{Severity: hcl.DiagWarning, Summary: "Value for undeclared variable", Detail: `No variable "minuets" is declared. Did you mean "minutes"?`,
+			Subject: &hcl.Range{Filename: "sandplan.spvars.hcl", Start: hcl.InitialPos, End: hcl.Pos{Line: 1, Column: 8, Byte: 7}}},
+	}
+}
+
+func TestDiagnostics(t *testing.T) {
+	e := readExample(t, "broken.hcl")
+	r := e.renderer()
+	r.Sources["sandplan.spvars.hcl"] = []byte("minuets = 45\n")
+	errs, warnings := Split(brokenDiagnostics(e))
+	got := r.Diagnostics(warnings) + "\n" + r.Diagnostics(errs) + "\n" + Tally(errs, warnings) + "\n"
+	golden(t, filepath.Join(outputDir, "validate-errors.txt"), got)
+}
+
+func TestDiagnosticsInColor(t *testing.T) {
+	e := readExample(t, "broken.hcl")
+	r := e.renderer()
+	r.Color, r.Width = true, 60
+	errs, _ := Split(brokenDiagnostics(e))
+	golden(t, "testdata/diagnostics-color.txt", strings.ReplaceAll(r.Diagnostics(errs), "\x1b", "␛"))
+}
+
+// TestSnippet: offsets are bytes, what a terminal shows are cells, and a range need not fit its file.
+func TestSnippet(t *testing.T) {
+	for _, tt := range []struct {
+		src        string
+		start, end int
+		line       int
+		want       string
+		reason     string
+	}{
+		{"a = 1\n", 4, 5, 1, "   1: a = 1\n          ^\n", "plain"},
+		{"\tname = \"x\"\n", 8, 11, 1, "   1:     name = \"x\"\n                 ^^^\n", "a tab is four columns"},
+		{"ä = \"日本\"\n", 5, 13, 1, "   1: ä = \"日本\"\n          ^^^^^^\n", "wide characters take two columns"},
+		{"a = \"\x1b[31m\"\r\n", 4, 9, 1, "   1: a = \"\\x1b[31m\"\n          ^^^^^^^^\n", "control characters are marked as they are shown"},
+		{"a = 1\n", 40, 90, 1, "   1: a = 1\n           ^\n", "beyond the line: its end is marked"},
+		{"", 0, 0, 1, "", "an empty file has no lines"},
+	} {
+		p := &page{r: &Renderer{}}
+		p.source([]byte(tt.src), hcl.Range{Start: hcl.Pos{Line: tt.line, Byte: tt.start}, End: hcl.Pos{Line: tt.line, Byte: tt.end}})
+		if got := p.String(); got != tt.want {
+			t.Errorf("%s:\n got %q\nwant %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
+// TestValuesOfSensitiveVariables: a diagnostic may say that a value is sensitive, never what it is.
+func TestValuesOfSensitiveVariables(t *testing.T) {
+	e := readExample(t, "broken.hcl")
+	rng := e.at(`"${var.minutes} minutes"`)
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "S", Detail: "D.", Subject: &rng, Expression: e.expression(`"${var.minutes} minutes"`),
+		EvalContext: &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{
+			"minutes": cty.StringVal("hunter2").Mark("sensitive")})}}}
+	got := e.renderer().Diagnostics(hcl.Diagnostics{d})
+	if strings.Contains(got, "hunter2") || !strings.Contains(got, "var.minutes has a sensitive value") {
+		t.Errorf("rendered:\n%s", got)
+	}
+}
+
+// TestWarningsAreConsolidated: forty warnings of one kind are one text and a number.
+func TestWarningsAreConsolidated(t *testing.T) {
+	var diags hcl.Diagnostics
+	for i := range 4 {
+		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Same", Detail: "Text.",
+			Subject: &hcl.Range{Filename: "x.hcl", Start: hcl.Pos{Line: i + 1, Column: 1, Byte: i}}})
+	}
+	got := (&Renderer{}).Diagnostics(diags)
+	if strings.Count(got, "Warning: Same") != 1 || !strings.Contains(got, "(and 3 more like it)") {
+		t.Errorf("rendered:\n%s", got)
+	}
+	if short := (&Renderer{}).Warnings(diags[:1]); short != "Warning: Same (x.hcl line 1)\n" {
+		t.Errorf("short form: %q", short)
+	}
+}

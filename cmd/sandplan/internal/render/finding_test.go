@@ -1,0 +1,56 @@
+package render
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+func TestDrift(t *testing.T) {
+	e := readExample(t, "sandplan.hcl")
+	argv := e.attr("argv", "Config.Cmd", `argv  = ["npm", "test", "--", "--run"]`, nil, planner.UnitNone)
+	fs := append(e.drift(planner.FindingDrift),
+		planner.Finding{Kind: planner.FindingPending, Addr: session.Runner("test"), Decl: argv.Decl, Mismatch: &planner.Mismatch{
+			Field: argv, Want: planner.JSON([]string{"npm", "test", "--", "--run"}), Got: planner.JSON([]string{"npm", "test"})}},
+		planner.Finding{Kind: planner.FindingPending, Addr: login, Decl: e.at(`invocation "login" {`), Text: "is declared and not there yet"})
+	titles := map[planner.Address]string{login: title}
+	for _, part := range []planner.Address{session.With(planner.PartNetwork), session.With(planner.PartAgent), session.Runner("test")} {
+		titles[part] = title
+	}
+	golden(t, filepath.Join(outputDir, "drift.txt"), e.renderer().Drift(codeboost, 9, fs, titles))
+}
+
+func TestDriftClean(t *testing.T) {
+	got := (&Renderer{}).Drift(codeboost, 9, nil, nil)
+	if want := "No drift. The 9 objects of codeboost/default are as declared.\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDriftPendingOnly: exit code 3 must not read like drift.
+func TestDriftPendingOnly(t *testing.T) {
+	fs := []planner.Finding{{Kind: planner.FindingPending, Addr: login, Text: "is declared and not there yet"}}
+	got := (&Renderer{}).Drift(codeboost, 0, fs, nil)
+	if !strings.Contains(got, "No drift: 1 object is pending.") {
+		t.Errorf("rendered:\n%s", got)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	e := readExample(t, "sandplan.hcl")
+	golden(t, filepath.Join(outputDir, "refusal.txt"), e.renderer().Refusal(session, e.drift(planner.FindingDrift)))
+}
+
+// TestFindingOfLongValue: two command lines of a thousand characters are shown by what differs.
+func TestFindingOfLongValue(t *testing.T) {
+	long := []string{"egress", `{"hosts":["api.anthropic.com:443"],"listen":"10.213.4.2:3128","pad":"` + strings.Repeat("x", 400) + `"}`}
+	other := []string{"egress", strings.Replace(long[1], "443", "444", 1)}
+	f := planner.Finding{Kind: planner.FindingDrift, Addr: login.With(planner.PartProxy), Mismatch: &planner.Mismatch{
+		Field: planner.Field{Path: "Config.Cmd"}, Want: planner.JSON(long), Got: planner.JSON(other)}}
+	got := (&Renderer{}).Refusal(login, []planner.Finding{f})
+	if strings.Contains(got, "xxx") || !strings.Contains(got, `"api.anthropic.com:443"`) || !strings.Contains(got, `"api.anthropic.com:444"`) {
+		t.Errorf("rendered:\n%s", got)
+	}
+}
