@@ -22,7 +22,8 @@ var mayImport = map[string][]string{
 	"planner/policy":              {"hclspec"},
 	"drift":                       {"planner"},
 	"applier":                     {"planner"},
-	"applier/launch":              {"applier", "drift", "planner", "planner/policy", "hclspec"},
+	// The frames of the stdin protocol are pure: launch speaks them, and no Docker comes with them.
+	"applier/launch":              {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
 	"providers/docker":            {"planner", "planner/policy", "hclspec", "providers/docker"},
 	"providers/docker/egress":     {"providers/docker/egress", "providers/docker/shim/wire"},
 	"providers/docker/shim":       {"providers/docker/shim"},
