@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -34,6 +33,9 @@ type row struct {
 	norm norm
 	// ref marks a property that is the engine ID of another object of the scope.
 	ref bool
+	// members says that the property is an object whose keys only the object knows (mounts by target,
+	// endpoints by network); each of its members has the rows of this table, and it has no others.
+	members *table
 	// shape is what an assigned value must look like (ClassAssigned only).
 	shape     shape
 	class     planner.Class
@@ -54,16 +56,10 @@ type table struct {
 	strict [][]segment
 }
 
-// segment is one step of a path: a key of an object, or an index of a list.
-type segment struct {
-	key   string
-	index int // -1 for a key
-}
-
-// node is one step of the rows' paths, for the search for properties that no row covers.
+// node is one step of the rows' paths, for the search for a row, or for what no row covers.
 type node struct {
 	children map[segment]*node
-	covered  bool
+	row      *row
 }
 
 // newTable makes a table. It panics on a malformed, doubled or unexplained row: tables are literals
@@ -71,7 +67,8 @@ type node struct {
 func newTable(strict []string, rows []row) *table {
 	t := &table{rows: append([]row(nil), rows...), root: &node{}}
 	sort.Slice(t.rows, func(i, j int) bool { return t.rows[i].path < t.rows[j].path })
-	for _, r := range t.rows {
+	for i := range t.rows {
+		r := &t.rows[i]
 		if err := r.check(); err != nil {
 			panic(fmt.Sprintf("row %s: %v", r.path, err))
 		}
@@ -79,15 +76,15 @@ func newTable(strict []string, rows []row) *table {
 		t.segs = append(t.segs, segs)
 		n := t.root
 		for _, s := range segs {
-			if n.covered {
-				panic(fmt.Sprintf("row %s lies below another row", r.path))
+			if n.row != nil {
+				panic(fmt.Sprintf("row %s lies below row %s", r.path, n.row.path))
 			}
 			n = n.child(s)
 		}
-		if n.covered || n.children != nil {
+		if n.row != nil || n.children != nil {
 			panic(fmt.Sprintf("row %s is there twice, or lies above another row", r.path))
 		}
-		n.covered = true
+		n.row = r
 	}
 	for _, s := range strict {
 		t.strict = append(t.strict, mustParsePath(s))
@@ -101,6 +98,10 @@ func (r row) check() error {
 		return fmt.Errorf("a reason belongs to an ignored row, and each ignored row has one")
 	case (r.class == planner.ClassAssigned) != (r.shape.name != ""):
 		return fmt.Errorf("a shape belongs to an assigned row, and each assigned row has one")
+	case r.members != nil && (r.norm != nil || r.ref || r.class != planner.ClassReplace):
+		return fmt.Errorf("a row with members has nothing of its own")
+	case r.members != nil:
+		return nil
 	case r.norm == nil && r.class != planner.ClassIgnored && r.class != planner.ClassAssigned:
 		return fmt.Errorf("a compared row needs a normaliser")
 	case r.ref && r.class != planner.ClassReplace:
@@ -124,24 +125,26 @@ func (n *node) child(s segment) *node {
 // wanted are the fields of the object that a request describes. decl says where an attribute is
 // written; it gets "" for built-in rows.
 func (t *table) wanted(v tree, decl func(attr string) hcl.Range) []planner.Field {
-	return t.fields(decl, func(i int) planner.Value {
-		r := &t.rows[i]
+	fields := t.fields("", v, func(r *row, raw any) planner.Value {
 		switch r.class {
 		case planner.ClassIgnored:
 			return planner.Value{}
 		case planner.ClassAssigned:
 			return planner.JSON(r.shape.name)
 		}
-		return r.value(lookup(v, t.segs[i]), parseRef)
+		return r.value(raw, parseRef)
 	})
+	for i := range fields {
+		fields[i].Decl = decl(fields[i].Attr)
+	}
+	return sortFields(fields)
 }
 
 // observed are the fields of the object that the engine shows. refs are the scope's objects by engine
 // ID: an ID found there becomes a reference, any other stays as it is and so differs from one.
 func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Field {
 	resolve := func(s string) (planner.Address, bool) { a, ok := refs[s]; return a, ok }
-	return t.fields(nil, func(i int) planner.Value {
-		r, raw := &t.rows[i], lookup(v, t.segs[i])
+	return sortFields(t.fields("", v, func(r *row, raw any) planner.Value {
 		switch r.class {
 		case planner.ClassIgnored:
 			return planner.JSON(raw)
@@ -149,36 +152,78 @@ func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Fiel
 			return r.shape.value(raw)
 		}
 		return r.value(raw, resolve)
-	})
+	}))
 }
 
 // declared are the fields that the label "declared" of an object holds. A path that no row has is
 // kept as a field of its own, so that it cannot go unnoticed.
 func (t *table) declared(label map[string]planner.Value) []planner.Field {
-	fields := t.fields(nil, func(i int) planner.Value { return label[t.rows[i].path] })
-	known := make(map[string]bool, len(fields))
-	for _, f := range fields {
-		known[f.Path] = true
-	}
+	fields := make([]planner.Field, 0, len(label))
 	for path, v := range label {
-		if !known[path] {
-			fields = append(fields, planner.Field{Path: path, Value: v})
+		f := planner.Field{Path: path}
+		if segs, err := parsePath(path); err == nil {
+			if r := t.row(segs); r != nil {
+				f = r.field(path)
+			}
+		}
+		f.Value = v
+		fields = append(fields, f)
+	}
+	for i := range t.rows {
+		r := &t.rows[i]
+		if _, ok := label[r.path]; !ok && r.members == nil {
+			fields = append(fields, r.field(r.path))
 		}
 	}
+	return sortFields(fields)
+}
+
+// fields go through the rows of a tree that stands at prefix, itself a path.
+func (t *table) fields(prefix string, v any, value func(r *row, raw any) planner.Value) []planner.Field {
+	out := make([]planner.Field, 0, len(t.rows))
+	for i := range t.rows {
+		r, raw := &t.rows[i], lookup(v, t.segs[i])
+		path := joinPath(prefix, r.path)
+		if r.members == nil {
+			f := r.field(path)
+			f.Value = value(r, raw)
+			out = append(out, f)
+			continue
+		}
+		members, ok := raw.(map[string]any)
+		if !ok && raw != nil { // no object of members: it differs from any that is wanted
+			out = append(out, planner.Field{Path: path, Value: planner.JSON(raw)})
+		}
+		for key, member := range members {
+			at := joinPath(path, formatPath([]segment{{key: key, index: -1}}))
+			out = append(out, r.members.fields(at, member, value)...)
+		}
+	}
+	return out
+}
+
+func sortFields(fields []planner.Field) []planner.Field {
 	sort.Slice(fields, func(i, j int) bool { return fields[i].Path < fields[j].Path })
 	return fields
 }
 
-func (t *table) fields(decl func(string) hcl.Range, value func(i int) planner.Value) []planner.Field {
-	out := make([]planner.Field, len(t.rows))
-	for i, r := range t.rows {
-		out[i] = planner.Field{Path: r.path, Attr: r.attr, Label: r.label, Unit: r.unit, Value: value(i),
-			Class: r.class, Show: r.show, Sensitive: r.sensitive, Reason: r.reason}
-		if decl != nil {
-			out[i].Decl = decl(r.attr)
+// row is the row for a path, nil when there is none.
+func (t *table) row(path []segment) *row {
+	n := t.root
+	for i, s := range path {
+		if n = n.children[s]; n == nil {
+			return nil
+		}
+		if n.row != nil && n.row.members != nil && i+1 < len(path) {
+			return n.row.members.row(path[i+2:])
 		}
 	}
-	return out
+	return n.row
+}
+
+func (r *row) field(path string) planner.Field {
+	return planner.Field{Path: path, Attr: r.attr, Label: r.label, Unit: r.unit, Class: r.class, Show: r.show,
+		Sensitive: r.sensitive, Reason: r.reason}
 }
 
 func (r *row) value(raw any, resolve func(string) (planner.Address, bool)) planner.Value {
@@ -210,7 +255,14 @@ func (t *table) extras(v tree) (strict []planner.Extra, others []string) {
 
 // walk goes down while rows lie below n, and reports what lies beside them.
 func (t *table) walk(v any, n *node, path []segment, report func([]segment, any)) {
-	if n != nil && n.covered || isZero(v) {
+	if n != nil && n.row != nil && n.row.members != nil {
+		members, _ := v.(map[string]any) // anything else has become a field of its own
+		for key, member := range members {
+			t.walk(member, n.row.members.root, append(path[:len(path):len(path)], segment{key: key, index: -1}), report)
+		}
+		return
+	}
+	if n != nil && n.row != nil || isZero(v) {
 		return
 	}
 	if n == nil || n.children == nil {
@@ -258,90 +310,6 @@ func isZero(v any) bool {
 		return true
 	}
 	return false
-}
-
-func lookup(v any, path []segment) any {
-	for _, s := range path {
-		switch x := v.(type) {
-		case map[string]any:
-			if s.index >= 0 {
-				return nil
-			}
-			v = x[s.key]
-		case []any:
-			if s.index < 0 || s.index >= len(x) {
-				return nil
-			}
-			v = x[s.index]
-		default:
-			return nil
-		}
-	}
-	return v
-}
-
-// mustParsePath reads a.b[0]["c.d"].e; "" is the whole object.
-func mustParsePath(s string) []segment {
-	var out []segment
-	for rest := s; rest != ""; {
-		switch {
-		case strings.HasPrefix(rest, `["`):
-			quoted, err := strconv.QuotedPrefix(rest[1:])
-			if err != nil || !strings.HasPrefix(rest[1+len(quoted):], "]") {
-				panic(fmt.Sprintf("path %q: bad key at %q", s, rest))
-			}
-			key, _ := strconv.Unquote(quoted)
-			out, rest = append(out, segment{key: key, index: -1}), rest[1+len(quoted)+1:]
-		case rest[0] == '[':
-			num, after, ok := strings.Cut(rest[1:], "]")
-			i, err := strconv.Atoi(num)
-			if !ok || err != nil || i < 0 {
-				panic(fmt.Sprintf("path %q: bad index at %q", s, rest))
-			}
-			out, rest = append(out, segment{index: i}), after
-		default:
-			rest = strings.TrimPrefix(rest, ".")
-			end := strings.IndexAny(rest, ".[")
-			if end < 0 {
-				end = len(rest)
-			}
-			if end == 0 {
-				panic(fmt.Sprintf("path %q: empty name at %q", s, rest))
-			}
-			out, rest = append(out, segment{key: rest[:end], index: -1}), rest[end:]
-		}
-	}
-	return out
-}
-
-func formatPath(path []segment) string {
-	var b strings.Builder
-	for _, s := range path {
-		switch {
-		case s.index >= 0:
-			fmt.Fprintf(&b, "[%d]", s.index)
-		case s.key == "" || strings.ContainsAny(s.key, `.[]"\`):
-			fmt.Fprintf(&b, "[%s]", strconv.Quote(s.key))
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(s.key)
-		}
-	}
-	return b.String()
-}
-
-func hasPrefix(path, prefix []segment) bool {
-	if len(path) < len(prefix) {
-		return false
-	}
-	for i := range prefix {
-		if path[i] != prefix[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // excerpt is a value as JSON, short enough for a message.
