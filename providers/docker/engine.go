@@ -38,6 +38,8 @@ type Options struct {
 	Version string
 	// Self is the path of the static binary that sandplan.image is made from.
 	Self string
+	// DataDir is where runs and records are kept, which no agent may write; "" when nothing is.
+	DataDir string
 	// Who is user@host, for locks; Now is the clock.
 	Who string
 	Now func() time.Time
