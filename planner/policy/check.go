@@ -43,8 +43,28 @@ const (
 // MaxPrompt is the size of the largest prompt, in bytes.
 const MaxPrompt = 1 << 20
 
-// Check reports everything in a configuration that policy forbids, in the order of its blocks.
+// toldOnLoading are mistakes that reading a configuration with the Catalog finds by itself, at the
+// same places. Check passes over them so that nobody is told twice; Seal does not, because a spec may
+// come from a file that nobody read with this Catalog.
+var toldOnLoading = []string{
+	SummaryUnknownBase, SummaryToolsWiden, SummaryWritableWiden, SummaryRunnersForbidden, SummaryUnknownKind,
+	SummaryNotEnforced, SummaryHost, SummaryCredentialName,
+}
+
+// Check reports what policy forbids in a configuration that was loaded with the Catalog, in the order
+// of its blocks, as far as loading has not told of it already.
 func Check(s *hclspec.Spec) hcl.Diagnostics {
+	var out hcl.Diagnostics
+	for _, d := range checkAll(s) {
+		if !slices.Contains(toldOnLoading, d.Summary) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// checkAll reports everything that policy forbids.
+func checkAll(s *hclspec.Spec) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	vendors := map[string]hclspec.Vendor{}
 	for _, v := range s.Vendors {
@@ -109,7 +129,7 @@ func checkInvocation(p parts) hcl.Diagnostics {
 			at.fail(v.Value.Range, SummaryEnv, "%s cannot be set for vendor.%s: %s.", v.Name, p.vendor.Name, why)
 		}
 	}
-	if inv.User.Set {
+	if inv.User.Set && !inv.User.Unknown {
 		u, err := ParseUser(inv.User.V)
 		if err != nil {
 			at.fail(inv.User.Range, SummaryUser, "%s.", sentence(err.Error()))
@@ -117,7 +137,7 @@ func checkInvocation(p parts) hcl.Diagnostics {
 			at.fail(inv.User.Range, SummaryUserRoot, "phase.%s: %s.", p.phase.Name, err)
 		}
 	}
-	if inv.Prompt.Set {
+	if inv.Prompt.Set && !inv.Prompt.Unknown {
 		if err := CheckPrompt(inv.Prompt.V); err != nil {
 			at.fail(inv.Prompt.Range, SummaryPrompt, "%s.", sentence(err.Error()))
 		}
@@ -128,6 +148,9 @@ func checkInvocation(p parts) hcl.Diagnostics {
 
 // checkTools: a phase that cannot be held with a vendor is an error of the invocation that joins them.
 func (p parts) checkTools(at *reporter) {
+	if p.phase.Tools.Unknown || p.phase.Writable.Unknown {
+		return
+	}
 	tools := effectiveTools(p.phase)
 	where := p.invocation.Vendor.Range
 	switch p.vendor.Kind.V {

@@ -12,24 +12,27 @@ import (
 // checkPhase holds a phase against the ceiling of the built-in one that it is, or is based on.
 func checkPhase(p hclspec.Phase) hcl.Diagnostics {
 	at := reporter{block: p.Range}
+	if p.Base.Unknown {
+		return nil
+	}
 	base := baseOf(p)
 	c, ok := ceilingOf(base)
 	if !ok {
 		at.fail(p.Base.Range, SummaryUnknownBase, "phase.%s: %q is no built-in phase. There are: %s.", p.Name, base, strings.Join(builtinPhases(), ", "))
 		return at.diags
 	}
-	if p.Name != base && p.Base.Set && p.Base.V != base {
+	if p.Base.Set && p.Base.V != base { // only of a built-in phase: it is its own base
 		at.fail(p.Base.Range, SummaryUnknownBase, "phase.%s is built in and has no base.", p.Name)
 	}
 	if p.Writable.Set && p.Writable.V && !c.writable {
 		at.fail(p.Writable.Range, SummaryWritableWiden, "The worktree is read-only in %s, and no phase can be wider than the built-in one that it is based on. Based on execute or fix, a phase may write.", base)
 	}
-	if p.Tools.Set {
+	if p.Tools.Set && !p.Tools.Unknown {
 		for _, t := range p.Tools.V {
 			switch {
 			case !slices.Contains(c.tools, t):
 				at.fail(p.Tools.Range, SummaryToolsWiden, "%q is not among the tools of %s: %s. A phase can only leave some of them out.", t, base, strings.Join(c.tools, ", "))
-			case (t == ToolEdit || t == ToolWrite) && !isWritable(p):
+			case (t == ToolEdit || t == ToolWrite) && !isWritable(p) && !p.Writable.Unknown:
 				at.fail(p.Tools.Range, SummaryToolsReadOnly, "%q changes files, and phase.%s mounts the worktree read-only (writable = false). Leave out one or the other.", t, p.Name)
 			}
 		}
@@ -38,7 +41,7 @@ func checkPhase(p hclspec.Phase) hcl.Diagnostics {
 		if !c.runners {
 			at.fail(r.Range, SummaryRunnersForbidden, "In %s no command is approved, so that runner %q cannot be. Runners may stand in review, execute and fix.", base, r.Name)
 		}
-		if why := argvMistake(r.Argv.V); why != "" {
+		if why := argvMistake(r.Argv.V); why != "" && !r.Argv.Unknown {
 			at.fail(r.Argv.Range, SummaryRunnerArgv, "runner %q: %s.", r.Name, why)
 		}
 	}

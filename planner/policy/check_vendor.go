@@ -21,6 +21,9 @@ var credentialPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 // checkVendor holds a vendor against what is known of its kind, and of its image.
 func checkVendor(v hclspec.Vendor, lock hclspec.Lock) hcl.Diagnostics {
 	at := reporter{block: v.Range}
+	if v.Kind.Unknown {
+		return nil
+	}
 	p, builtin := profileOf(v.Kind.V)
 	switch {
 	case builtin:
@@ -42,7 +45,7 @@ func checkVendor(v hclspec.Vendor, lock hclspec.Lock) hcl.Diagnostics {
 
 func checkBuiltin(at *reporter, v hclspec.Vendor, p profile) {
 	kind := v.Kind.V
-	if m := v.Model.V; m != "" || v.Model.Set {
+	if m := v.Model.V; (m != "" || v.Model.Set) && !v.Model.Unknown {
 		switch {
 		case !modelPattern.MatchString(m):
 			at.fail(v.Model.Range, SummaryModel, "%q cannot be a model's name: letters, digits and . _ : @ / -, at most 100, and none of the signs at the beginning.", m)
@@ -109,7 +112,9 @@ func checkCustom(at *reporter, v hclspec.Vendor) {
 	if v.Version.Set {
 		at.fail(v.Version.Range, SummaryNotEnforced, "`version` does nothing for kind %s: its image is pinned as it is.", KindCustom)
 	}
-	if why := argvMistake(v.Command.V); why != "" {
+	if v.Command.Unknown {
+		// told of when it is known
+	} else if why := argvMistake(v.Command.V); why != "" {
 		at.fail(v.Command.Range, SummaryCommand, "vendor.%s: %s.", v.Name, why)
 	} else if !strings.HasPrefix(v.Command.V[0], "/") {
 		at.fail(v.Command.Range, SummaryCommand, "vendor.%s: %q is not an absolute path. The program is executed as it is named, without a search.", v.Name, v.Command.V[0])
