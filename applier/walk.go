@@ -32,6 +32,7 @@ type walk struct {
 	Options
 
 	state   []stepState
+	first   int // no step before it waits
 	started []time.Time
 	ids     planner.IDs
 	running int
@@ -93,16 +94,23 @@ func (w *walk) run(ctx context.Context) {
 
 // schedule starts what can be started, in the order of the graph.
 func (w *walk) schedule(ctx context.Context) {
-	for i, s := range w.graph {
+	for w.first < len(w.graph) && w.state[w.first] != stepWaiting {
+		w.first++
+	}
+	for i := w.first; i < len(w.graph); i++ {
+		s := w.graph[i]
 		if w.state[i] != stepWaiting {
 			continue
+		}
+		if w.halt == nil && w.running == w.Parallelism {
+			return
 		}
 		switch w.ready(s) {
 		case stepSkipped:
 			w.state[i] = stepSkipped
 			w.over(s)
 		case stepRunning:
-			if w.halt == nil && w.running < w.Parallelism && (s.Op == planner.OpDelete || w.deletes == 0) {
+			if w.halt == nil && (s.Op == planner.OpDelete || w.deletes == 0) {
 				w.start(ctx, i)
 			}
 		}

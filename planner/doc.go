@@ -3,6 +3,6 @@
 // one to the other.
 //
 // It knows nothing of Docker, of the terminal, or of how the HCL is read; of HCL it uses only
-// hcl.Range, to say where something was declared. It reads no clock, no environment and no file.
+// hcl.Range, to say where something was declared. It reads no clock, no environment, and no file but a saved plan.
 // Start with field.go (what is compared, and how), then resource.go, then diff.go.
 package planner
