@@ -1,0 +1,208 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// ending is how a container ended, as the engine tells it.
+type ending struct {
+	process planner.Process
+	err     error // of waiting: the engine is gone, or does not know the container any more
+}
+
+// container is one container that this run started, with the two ends of the conversation.
+type container struct {
+	addr   planner.Address
+	id     string
+	engine Engine
+	stdin  io.WriteCloser
+	frames *wire.Writer
+	nonce  string
+	token  string
+	// first is the first line of its standard output; the rest goes on.
+	first *firstLine
+	// last keeps the end of what it wrote to standard error, for messages.
+	last *tail
+	// process is what it was right after its start: another start time later is another process.
+	process planner.Process
+	// out gets one value when its output ends, ended one when it does not run any more, mute one when a
+	// beat could not be written.
+	out   <-chan error
+	ended chan ending
+	mute  chan error
+	// over is set by whoever took the value out of ended, outOver by whoever took the one out of out.
+	over    *ending
+	outOver bool
+	tried   bool               // starting it was asked for
+	quit    context.CancelFunc // ends the goroutines
+	busy    sync.WaitGroup
+}
+
+// open attaches to a container that is armed. Nothing is started.
+func (r *run) open(ctx context.Context, addr planner.Address, stdout, stderr io.Writer, token string) (*container, error) {
+	c := &container{addr: addr, id: r.ids[addr], engine: r.Engine, token: token,
+		nonce: newSecret(), first: newFirstLine(stdout), last: &tail{},
+		ended: make(chan ending, 1), mute: make(chan error, 1)}
+	var err error
+	c.stdin, c.out, err = c.engine.Attach(ctx, c.id, c.first, io.MultiWriter(c.last, stderr))
+	if err != nil {
+		return nil, err
+	}
+	c.frames = wire.NewWriter(c.stdin)
+	return c, nil
+}
+
+// start starts the container, opens the conversation, and keeps its lease until close.
+func (c *container) start(ctx context.Context, hostAddresses []string) error {
+	c.tried = true
+	if err := c.engine.Start(ctx, c.id); err != nil {
+		// The engine may have started it all the same: stop does not take it for never started.
+		return err
+	}
+	life, quit := context.WithCancel(context.WithoutCancel(ctx))
+	c.quit = quit
+	c.busy.Go(func() {
+		p, err := c.engine.Wait(life, c.id)
+		c.ended <- ending{p, err}
+	})
+	if err := c.write(ctx, func() error {
+		return c.frames.Challenge(wire.Challenge{Nonce: c.nonce, Token: c.token, HostAddresses: hostAddresses})
+	}); err != nil {
+		return err
+	}
+	c.busy.Go(func() {
+		if err := c.frames.Beats(life, wire.BeatEvery); err != nil {
+			c.mute <- err
+		}
+	})
+	p, err := c.engine.Process(ctx, c.id)
+	c.process = p
+	return err
+}
+
+// write sends a frame. A container that does not read (a paused one) blocks the writer, so that the
+// connection is cut when time runs out; that ends the container too, which is what is wanted then.
+func (c *container) write(ctx context.Context, send func() error) error {
+	defer context.AfterFunc(ctx, func() { _ = c.stdin.Close() })()
+	if err := send(); err != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return nil
+}
+
+// line waits for the first line of standard output.
+func (c *container) line(ctx context.Context) ([]byte, error) {
+	select {
+	case line := <-c.first.line:
+		return line, nil
+	case err := <-c.out:
+		c.outOver = true
+		select {
+		case line := <-c.first.line: // it said its line and ended at once
+			return line, nil
+		default:
+		}
+		return nil, fmt.Errorf("it ended before it said anything%s", c.said(err))
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// said is the end of its standard error for a message, with the error of reading, if any.
+func (c *container) said(err error) string {
+	text := ""
+	if last := bytes.TrimSpace(c.last.bytes()); len(last) > 0 {
+		text = fmt.Sprintf("; its last words: %q", last)
+	}
+	if err != nil {
+		text += fmt.Sprintf(" (%v)", err)
+	}
+	return text
+}
+
+// stop ends the container, gracefully if there is time for that, and returns when it certainly does not
+// run, or with an error when that cannot be made certain. now cuts the grace short.
+func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan struct{}) error {
+	if !c.tried || c.over != nil && c.over.err == nil {
+		return nil
+	}
+	if c.quit != nil && c.over == nil && grace > 0 {
+		asked := make(chan error, 1)
+		go func() { asked <- c.frames.Stop() }() // it may block: nobody reads a paused container's pipe
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case e := <-c.ended:
+			c.over = &e
+		case <-timer.C:
+		case <-now:
+		}
+	}
+	if c.over != nil && c.over.err == nil {
+		return nil
+	}
+	return c.kill(ctx)
+}
+
+func (c *container) kill(ctx context.Context) error {
+	// Its lease ends with the connection, so that it ends even if the engine does not hear us.
+	_ = c.stdin.Close()
+	if err := c.engine.Kill(ctx, c.id); err != nil {
+		p, look := c.engine.Process(ctx, c.id)
+		if look != nil || p.Status == planner.StatusRunning {
+			return fmt.Errorf("%s may still run, the engine does not answer for it (%w); it ends by itself within %s; container %.12s",
+				c.addr, err, wire.Silence, c.id)
+		}
+	}
+	p, err := c.engine.Wait(ctx, c.id)
+	if err != nil {
+		return fmt.Errorf("whether %s still runs is unknown (%w); it ends by itself within %s; container %.12s",
+			c.addr, err, wire.Silence, c.id)
+	}
+	c.over = &ending{process: p}
+	return nil
+}
+
+// drain waits for the end of the output of a container that does not run any more, so that nothing
+// is written to its writers afterwards.
+func (c *container) drain(limit time.Duration) error {
+	if c.outOver {
+		return nil
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-c.out:
+		c.outOver = true
+		return err
+	case <-timer.C:
+		return fmt.Errorf("the output of %s did not end within %s", c.addr, limit)
+	}
+}
+
+// close ends the conversation and everything that this program does for the container.
+func (c *container) close() {
+	_ = c.stdin.Close()
+	if c.quit != nil {
+		c.quit()
+	}
+	c.busy.Wait()
+}
+
+// newSecret is 128 random bits in hex.
+func newSecret() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails: it ends the program instead
+	return hex.EncodeToString(b[:])
+}

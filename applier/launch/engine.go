@@ -1,0 +1,41 @@
+package launch
+
+import (
+	"context"
+	"io"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// Engine is what a run needs of an engine. Containers are named by their engine ID alone: a name can
+// be taken by another container between two calls.
+type Engine interface {
+	Observe(context.Context, planner.Scope) (planner.Snapshot, error)
+	// Recheck looks again, and deeper, at the objects at some addresses. It hashes the shim only when
+	// planner.AddrShim is among them.
+	Recheck(context.Context, planner.Scope, []planner.Address) (planner.Snapshot, error)
+	// Attach connects to a container that was not started yet. done gets one value when its output ends.
+	Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error)
+	Start(ctx context.Context, id string) error
+	// Wait returns when the container does not run.
+	Wait(ctx context.Context, id string) (planner.Process, error)
+	Process(ctx context.Context, id string) (planner.Process, error)
+	Kill(ctx context.Context, id string) error
+}
+
+// Compiled is the declaration as resources of one engine.
+type Compiled interface {
+	Resources() []planner.Resource
+	// Complete adds to a snapshot what only the declaration says where to look for: pinned images.
+	Complete(planner.Snapshot) planner.Snapshot
+	// Sources are what the container at an address has mounted from the host, as the host sees it now.
+	Sources(planner.Address) ([]planner.Source, error)
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	Info() planner.LockInfo
+	// Check fails when the lock is not there any more: somebody pruned or forced it.
+	Check(context.Context) error
+	Release(context.Context) error
+}

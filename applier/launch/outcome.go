@@ -1,0 +1,119 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// Code is an exit code that sandplan itself decides on. An agent may use the same numbers: Result.By
+// tells the two apart.
+type Code int
+
+// The exit codes.
+const (
+	CodeBound         Code = 119 // the output or upload bound is used up
+	CodeDrift         Code = 120 // something changed while it ran
+	CodeProof         Code = 121 // the sandbox is not what was declared, seen from the inside
+	CodeEngine        Code = 122 // the engine is lost
+	CodeProxy         Code = 123 // the proxy is lost
+	CodeTimeout       Code = 124
+	CodeRefused       Code = 125 // nothing of the agent was started
+	CodeNotExecutable Code = 126
+	CodeNotFound      Code = 127
+	CodeCancelled     Code = 130
+	CodeKilled        Code = 137 // out of memory, or killed from outside
+)
+
+// Who decided how a run ended.
+const (
+	ByAgent    = "agent"
+	BySandplan = "sandplan"
+)
+
+// Decision is why sandplan ended a run, or did not begin it.
+type Decision struct {
+	Code Code
+	// Reason is one clause in the user's words.
+	Reason string
+	// Findings are what differs, where that is the reason.
+	Findings []planner.Finding
+	// Checks are what failed inside, where that is the reason.
+	Checks []wire.Check
+	// Err is the error behind it, if there is one: *planner.LockedError, *LateError, …
+	Err error
+}
+
+func (d *Decision) Error() string {
+	if d.Err != nil && d.Reason == "" {
+		return d.Err.Error()
+	}
+	if d.Err != nil {
+		return d.Reason + ": " + d.Err.Error()
+	}
+	return d.Reason
+}
+
+func (d *Decision) Unwrap() error { return d.Err }
+
+// Result is how a run ended.
+type Result struct {
+	// Code is the exit code of the whole run.
+	Code int
+	// By is ByAgent or BySandplan. Decision is set in the second case only.
+	By       string
+	Decision *Decision
+	// Took is the time from the agent's start to its end; 0 when it was not started.
+	Took   time.Duration
+	Egress Egress
+	// RunID names the run, and RecordDir is where its record is; "" when there is none.
+	RunID     string
+	RecordDir string
+	// Unsettled is what could not be tidied up or recorded, with what the user can do. It does not
+	// change Code: what the agent did stands.
+	Unsettled error
+}
+
+// LateError says what the time before the start ran out on.
+type LateError struct {
+	Limit time.Duration
+	Doing string
+}
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("the agent was not running within %s; it was still %s", e.Limit, e.Doing)
+}
+
+// cause translates what a shim decided. Its own words become the reason's end.
+func cause(e wire.Exit) *Decision {
+	d := &Decision{Reason: e.Detail}
+	switch e.Cause {
+	case wire.CauseTimeout:
+		d.Code, d.Reason = CodeTimeout, "timed out"
+	case wire.CauseOutput:
+		d.Code, d.Reason = CodeBound, "the output bound is used up"
+	case wire.CauseProof:
+		d.Code, d.Reason = CodeProof, "the sandbox is not as declared, seen from the inside"
+	case wire.CauseMount:
+		d.Code, d.Reason = CodeDrift, "a mount changed while it ran"
+	case wire.CauseProxy:
+		d.Code, d.Reason = CodeProxy, "the proxy is lost"
+	case wire.CauseNotExecutable:
+		d.Code, d.Reason = CodeNotExecutable, "the command cannot be executed"
+	case wire.CauseNotFound:
+		d.Code, d.Reason = CodeNotFound, "the command does not exist"
+	case wire.CauseLease:
+		d.Code, d.Reason = CodeEngine, "the link to the container broke"
+	case wire.CauseStop:
+		d.Code, d.Reason = CodeCancelled, "it was asked to stop"
+	default:
+		d.Code, d.Reason = CodeProof, "the first process failed"
+	}
+	if e.Detail != "" {
+		d.Err = errors.New(e.Detail)
+	}
+	return d
+}

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// linkLimit is how long a container may live without its connection before the connection counts as
+// lost: when a container ends, its output ends a little before the engine says so.
+const linkLimit = 3 * time.Second
+
+// watch returns when the command has ended, or when it must end; then decision says why.
+func (r *run) watch(ctx context.Context) {
+	life, quit := context.WithCancel(context.WithoutCancel(ctx))
+	looks := make(chan *Decision, 1)
+	var looking sync.WaitGroup
+	looking.Go(func() { r.relook(life, looks) })
+	defer looking.Wait()
+	defer quit()
+	timeout := time.NewTimer(r.Timeout + timeoutSlack)
+	defer timeout.Stop()
+	link := time.NewTimer(0)
+	link.Stop()
+	defer link.Stop()
+
+	p := r.proxyEnds()
+	for r.decision == nil && r.agent.over == nil {
+		select {
+		case e := <-r.agent.ended:
+			r.agent.over = &e
+		case <-ctx.Done():
+			r.decide(&Decision{Code: CodeCancelled, Reason: "cancelled"})
+		case <-r.Kill:
+			r.decide(&Decision{Code: CodeCancelled, Reason: "cancelled"})
+		case <-timeout.C:
+			r.decide(&Decision{Code: CodeTimeout, Reason: "timed out after " + r.Timeout.String()})
+		case <-r.output.used:
+			r.decide(&Decision{Code: CodeBound, Reason: "the output bound is used up"})
+		case d := <-looks:
+			r.decide(d)
+		case e := <-p.ended:
+			r.proxy.over = &e
+			r.decide(&Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: errors.New("it ended" + r.proxy.said(e.err))})
+		case <-p.mute:
+			link.Reset(linkLimit)
+		case <-r.agent.mute:
+			link.Reset(linkLimit)
+		case <-r.agentOut():
+			r.agent.outOver = true
+			link.Reset(linkLimit)
+		case <-link.C:
+			r.decide(&Decision{Code: CodeEngine, Reason: "the link to the containers is lost"})
+		}
+	}
+	r.preferNaturalEnd()
+}
+
+// proxyEnds are the channels of the proxy, or ones that never say anything.
+func (r *run) proxyEnds() (p struct {
+	ended <-chan ending
+	mute  <-chan error
+}) {
+	if r.proxy != nil {
+		p.ended, p.mute = r.proxy.ended, r.proxy.mute
+	}
+	return p
+}
+
+func (r *run) agentOut() <-chan error {
+	if r.agent.outOver {
+		return nil
+	}
+	return r.agent.out
+}
+
+// preferNaturalEnd drops a decision that came after the command had ended by itself: select takes any of
+// the channels that are ready.
+func (r *run) preferNaturalEnd() {
+	if r.decision == nil || r.agent.over != nil {
+		return
+	}
+	select {
+	case e := <-r.agent.ended:
+		r.agent.over = &e
+		if r.decision.Code != CodeDrift {
+			r.decision = nil // what the container itself says decides
+		}
+	default:
+	}
+}
+
+// relook looks at the running sandbox again and again, and sends what it finds, once. An engine that
+// does not answer is forgiven for a while.
+func (r *run) relook(ctx context.Context, found chan<- *Decision) {
+	tick := time.NewTicker(RecheckEvery)
+	defer tick.Stop()
+	heard := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		look, cancel := context.WithTimeout(ctx, engineLimit)
+		err := r.lookAtRunning(look)
+		cancel()
+		var d *Decision
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			heard = time.Now()
+		case errors.As(err, &d):
+			found <- d
+			return
+		case time.Since(heard) > engineLimit:
+			found <- &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err}
+			return
+		}
+	}
+}
