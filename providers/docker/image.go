@@ -38,17 +38,17 @@ type ownImage struct {
 }
 
 // lazyOwnImage reads and hashes the binary when sandplan.image is first needed, and once only.
-func lazyOwnImage(o Options) (func() (*ownImage, error), error) {
-	if !filepath.IsAbs(o.Self) {
-		return nil, fmt.Errorf("the path of the sandplan binary, %q, is not absolute", o.Self)
-	}
+func lazyOwnImage(o Options) func() (*ownImage, error) {
 	return sync.OnceValues(func() (*ownImage, error) {
+		if !filepath.IsAbs(o.Self) {
+			return nil, fmt.Errorf("the path of the sandplan binary, %q, is not absolute", o.Self)
+		}
 		b, err := readBinary(o.Self)
 		if err != nil {
 			return nil, err
 		}
 		return newToolImage(b)
-	}), nil
+	})
 }
 
 // newToolImage is sandplan.image: nothing but the binary.
