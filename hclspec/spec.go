@@ -40,6 +40,8 @@ type Spec struct {
 	Phases      []Phase      // sorted by name; built-in ones without a block included
 	Invocations []Invocation // one per instance, in the order of planner addresses
 	Lock        Lock
+	// Blocks are the names of all invocation blocks, those without an instance included; sorted.
+	Blocks []string
 	// Scope is what outputs and checks may refer to, so that they can be evaluated again, even by
 	// another process that got the Spec from a file. It holds sensitive values in clear.
 	Scope Scope
