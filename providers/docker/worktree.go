@@ -1,0 +1,154 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/sandplan/sandplan/planner/policy"
+)
+
+// worktree is one worktree as the host has it, checked and resolved: everything that a container
+// mounts of it, and who runs there.
+type worktree struct {
+	place
+	git gitDir
+}
+
+// bind is one directory or file of the host in a container.
+type bind struct {
+	source   string
+	target   string
+	readOnly bool
+}
+
+// unprivileged runs where the worktree belongs to root: in read-only phases only.
+const unprivileged = 65532
+
+// findWorktree resolves a worktree and refuses what must never be in a container. Errors are
+// sentences for the user.
+func (h *host) findWorktree(path string) (worktree, error) {
+	p, err := findPlace(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return worktree{}, &refusal{summaryWorktreeMissing, fmt.Sprintf("There is no directory %s. Make the checkout, or set worktree to the directory of one.", path)}
+	case err != nil:
+		return worktree{}, &refusal{summaryWorktree, sentence(err) + " A worktree is used by its real path: somebody who can change a symlink on the way to it would choose what the agent gets. Write the path that `realpath` prints."}
+	case !p.isDir():
+		return worktree{}, &refusal{summaryWorktree, fmt.Sprintf("%s is not a directory.", path)}
+	}
+	if why := h.forbids(path); why != "" {
+		return worktree{}, &refusal{summaryWorktree, fmt.Sprintf("%s %s. Use a directory of its own for the agent, such as a clone or a `git worktree`.", path, why)}
+	}
+	for _, m := range h.mounts {
+		if below(path, m) {
+			return worktree{}, &refusal{summaryWorktree, fmt.Sprintf("Something is mounted at %s, below the worktree %s: a read-only worktree would not make it read-only. Unmount it, or move the worktree.", m, path)}
+		}
+	}
+	g, err := findGitDir(path)
+	if err != nil {
+		return worktree{}, &refusal{summaryGit, sentence(err)}
+	}
+	if g.kind == gitLinked {
+		if why := h.forbids(g.common); why != "" {
+			return worktree{}, &refusal{summaryGit, fmt.Sprintf("The repository of %s is %s, which %s.", path, g.common, why)}
+		}
+	}
+	return worktree{place: p, git: g}, nil
+}
+
+// user is who the agent runs as: the declared user, else the worktree's owner.
+func (w worktree) user(declared string, writable bool) (policy.User, error) {
+	if declared != "" {
+		u, err := policy.ParseUser(declared)
+		if err != nil {
+			return policy.User{}, &refusal{summaryUser, sentence(err)}
+		}
+		return u, w.checkUser(u, writable)
+	}
+	u := policy.User{UID: w.uid, GID: w.gid}
+	if u.UID != 0 {
+		return u, w.checkUser(u, writable)
+	}
+	if writable {
+		return u, &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to root, and nothing runs as root where it may write. "+
+			"Set user = \"UID:GID\" to the numbers of a user who may write there (after chown -R, for example), or give the worktree to a user.", w.path)}
+	}
+	u = policy.User{UID: unprivileged, GID: unprivileged}
+	const readable = 0o5 // for others, because the user is neither owner nor in the group
+	if w.mode&readable != readable {
+		return u, &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to root and only root may read it (mode %04o); the agent would run as %s. "+
+			"Make it readable (chmod o+rx), or set user = \"UID:GID\".", w.path, w.mode&0o7777, u)}
+	}
+	return u, nil
+}
+
+func (w worktree) checkUser(u policy.User, writable bool) error {
+	if err := policy.CheckUser(u, writable); err != nil {
+		return &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to %d:%d: %v.", w.path, w.uid, w.gid, err)}
+	}
+	return nil
+}
+
+// binds are the mounts of a worktree, sorted by target, so that each lies over those before it.
+// readOnlyDirs are paths below a writable worktree that the agent must not change.
+func (w worktree) binds(writable, git bool, readOnlyDirs []string) ([]bind, error) {
+	out := []bind{{source: w.path, target: policy.Worktree, readOnly: !writable}}
+	if w.git.kind == gitLinked || w.git.kind == gitOwn && git {
+		out = append(out, bind{source: filepath.Join(w.path, ".git"), target: policy.Worktree + "/.git", readOnly: true})
+	}
+	if w.git.kind == gitLinked && git {
+		target := w.git.commonTarget(policy.Worktree)
+		if taken := reservedFor(target); taken != "" {
+			return nil, &refusal{summaryGit, fmt.Sprintf("The repository of %s would have to stand at %s in the container, where %s is. "+
+				"Set git = \"none\", or move the repository.", w.path, target, taken)}
+		}
+		out = append(out, bind{source: w.git.common, target: target, readOnly: true})
+	}
+	for _, dir := range readOnlyDirs {
+		out = append(out, w.overlay(dir)...)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].target < out[j].target })
+	for i := 1; i < len(out); i++ {
+		if out[i].target == out[i-1].target {
+			return nil, &refusal{summaryExposed, fmt.Sprintf("%s is needed twice in the container, from %s and from %s.", out[i].target, out[i-1].source, out[i].source)}
+		}
+	}
+	return out, nil
+}
+
+// overlay mounts a directory read-only over itself. Each directory on the way to it becomes a mount
+// of its own as well: what is no mount point can be renamed together with the mounts below it, and
+// another directory be put in its place.
+func (w worktree) overlay(dir string) []bind {
+	rel := strings.TrimPrefix(dir, w.path+"/")
+	var out []bind
+	at := ""
+	for _, part := range strings.Split(rel, "/") {
+		at = filepath.Join(at, part)
+		out = append(out, bind{source: filepath.Join(w.path, at), target: filepath.Join(policy.Worktree, at), readOnly: at == rel})
+	}
+	return out
+}
+
+// reservedFor says what stands at or around a target in every container, "" when nothing does.
+func reservedFor(target string) string {
+	for _, r := range []struct{ path, what string }{
+		{policy.Worktree, "the worktree"}, {toolDir, "sandplan's own program"}, {policy.RunDir, "sandplan's own directory"},
+		{policy.Home, "the agent's home"}, {"/proc", "the kernel's /proc"}, {"/sys", "the kernel's /sys"}, {"/dev", "the kernel's /dev"},
+	} {
+		if within(r.path, target) || within(target, r.path) {
+			return r.what
+		}
+	}
+	return ""
+}
+
+// sentence makes an error the first sentence of a detail.
+func sentence(err error) string {
+	s := err.Error()
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}
