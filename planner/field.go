@@ -160,7 +160,7 @@ type Field struct {
 	Show  Show
 	// Sensitive values are compared and never printed.
 	Sensitive bool
-	// Reason says why a field of ClassIgnored is ignored.
+	// Reason says why a field of ClassIgnored is ignored, and what usually makes one of ClassSet differ.
 	Reason string
 }
 

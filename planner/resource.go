@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -102,12 +103,23 @@ type Conflict struct {
 	Detail string // what makes it foreign, and what the user can do
 }
 
+// Taken is a range of addresses that somebody else uses.
+type Taken struct {
+	Prefix netip.Prefix
+	By     string // network "x", route 10.0.0.0/8 dev tun0
+}
+
 // Snapshot is what one look at the engine found.
 type Snapshot struct {
 	EngineID  string
 	Scope     Scope
 	Objects   []Object
 	Conflicts []Conflict
+	// Foreign are objects with names such as ours have, that are not ours. Whether one stands in the way
+	// of a wanted object only its declaration tells: then it becomes a conflict.
+	Foreign []Conflict
+	// Taken are the addresses that others use: the engine's other networks, and this machine's routes.
+	Taken []Taken
 	// Leases are the live and dead leases of the scope's invocations.
 	Leases []Lease
 	// Duplicates are further objects that carry the labels of an address which another object has.
