@@ -65,6 +65,9 @@ func (d *differ) decide() {
 			if dep.gone() {
 				continue
 			}
+			if d.opts.Destroy && !sel.in[dep.Addr] {
+				dep.Reasons = nil // nobody asked for this one
+			}
 			sel.take(dep) // what it is made anew from has to be right, too
 			if !dep.gone() {
 				dep.Action = map[bool]Action{true: ActionReplace, false: ActionDelete}[dep.want != nil]

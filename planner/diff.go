@@ -111,7 +111,7 @@ func newDiffer(want []Resource, s Snapshot, o Options) *differ {
 		}
 		c.have, c.Kind, c.Object, c.Before = have, have.Kind, *have, have.Observed
 		c.DependsOn = have.DependsOn
-		d.agents = d.agents || have.Kind == KindAgent
+		d.agents = d.agents || have.Addr.Part() == PartAgent
 	}
 	if !o.Destroy {
 		for i := range want {
@@ -171,10 +171,13 @@ func (d *differ) judge(c *draft) {
 func labelled(k Kind) bool { return k != KindImage && k != KindPinned }
 
 func (d *differ) judgeUnwanted(c *draft) {
-	if d.opts.Destroy {
-		c.add(ReasonDestroy, "", "because the scope is destroyed")
-	} else {
+	switch {
+	case !d.opts.Destroy:
 		c.Reasons = append(c.Reasons, d.unwanted(c.Addr))
+	case len(d.opts.Targets) > 0:
+		c.add(ReasonDestroy, "", "because its destruction is asked for")
+	default:
+		c.add(ReasonDestroy, "", "because the scope is destroyed")
 	}
 	if labelled(c.Kind) && c.have.Schema == Schema && c.have.Declared != nil {
 		c.Drift, c.Extra = Compare(c.have.Declared, c.have.Observed), c.have.Extra

@@ -109,7 +109,11 @@ func (d *differ) pair() {
 		if o == nil || c.has(ReasonSpent, ReasonStray) || !o.started() {
 			continue
 		}
-		c.add(ReasonSpent, o.Addr, "because its "+name+" has run")
+		if o.has(ReasonStray) {
+			c.add(ReasonSpent, o.Addr, "because its "+name+" was started outside a run")
+		} else {
+			c.add(ReasonSpent, o.Addr, "because its "+name+" has run")
+		}
 	}
 }
 
