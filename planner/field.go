@@ -48,9 +48,10 @@ type Unit string
 // The units.
 const (
 	UnitNone     Unit = ""
-	UnitBytes    Unit = "bytes"       // 2147483648 reads "2GiB"
-	UnitNanoCPUs Unit = "nanocpus"    // 1500000000 reads 1.5
-	UnitDuration Unit = "nanoseconds" // 1800000000000 reads "30m"
+	UnitBytes    Unit = "bytes"        // 2147483648 reads "2GiB"
+	UnitNanoCPUs Unit = "nanocpus"     // 1500000000 reads 1.5
+	UnitDuration Unit = "nanoseconds"  // 1800000000000 reads "30m"
+	UnitMillis   Unit = "milliseconds" // 1800000 reads "30m"
 )
 
 // Value is one side of a field: canonical JSON, or a reference to the object at an address, which
