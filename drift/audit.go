@@ -67,10 +67,13 @@ type Ignore struct {
 // ParseIgnore reads ADDRESS.FIELD. A field's path has dots of its own: the address is the longest prefix
 // that is one.
 func ParseIgnore(s string) (Ignore, error) {
-	for i := len(s); i > 0; {
-		i = strings.LastIndexByte(s[:i], '.')
-		if i <= 0 || i == len(s)-1 {
-			continue
+	i := len(s)
+	if _, err := planner.ParseAddress(s); err == nil || strings.HasSuffix(s, ".") {
+		i = 0 // a whole object cannot be ignored
+	}
+	for i > 0 {
+		if i = strings.LastIndexByte(s[:i], '.'); i <= 0 {
+			break
 		}
 		if a, err := planner.ParseAddress(s[:i]); err == nil {
 			return Ignore{Addr: a, Path: s[i+1:]}, nil

@@ -40,7 +40,7 @@ func Gate(want []planner.Resource, s planner.Snapshot, l Look) Verdict {
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		if g.have[o.Addr] != nil {
-			g.refuse(nil, o.Addr, "is there twice: "+o.Name+" ("+short(o.ID)+")")
+			g.out.Refusals = append(g.out.Refusals, planner.DuplicateFinding(*o, true))
 			continue
 		}
 		g.have[o.Addr] = o
@@ -48,7 +48,7 @@ func Gate(want []planner.Resource, s planner.Snapshot, l Look) Verdict {
 	for i := range s.Duplicates {
 		o := &s.Duplicates[i]
 		if g.looked(o.Addr) {
-			g.refuse(nil, o.Addr, "is there twice: "+o.Name+" ("+short(o.ID)+") carries its labels as well")
+			g.out.Refusals = append(g.out.Refusals, planner.DuplicateFinding(*o, g.have[o.Addr] != nil))
 		}
 	}
 	wanted := map[planner.Address]*planner.Resource{}

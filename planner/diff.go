@@ -283,10 +283,14 @@ func (d *differ) judgeDuplicates() {
 		c := &draft{have: o, duplicate: true, Change: Change{
 			Addr: o.Addr, Kind: o.Kind, Action: ActionDelete, Object: *o, Before: o.Observed, DependsOn: o.DependsOn,
 		}}
+		why := "because it has no place in the scope" // what a crash left behind, or forged labels
 		if first := d.byAddr[o.Addr]; first != nil {
 			c.Title, c.Decl = first.Title, first.Decl
+			if first.have != nil {
+				why = "because another object stands at this address already"
+			}
 		}
-		c.add(ReasonDuplicate, "", "because another object stands at this address already")
+		c.add(ReasonDuplicate, "", why)
 		if len(d.opts.Targets) > 0 && !containsAny(d.opts.Targets, o.Addr) {
 			c.Action = ActionNoOp
 		}

@@ -162,6 +162,34 @@ func TestDiffOfWholeObjects(t *testing.T) {
 	})
 }
 
+func TestDiffOfLeftovers(t *testing.T) {
+	e := has(world())
+	e.Duplicates = []planner.Object{{Addr: "sandplan.unknown", Kind: "stray-container", ID: "0123456789abcdef", Name: "x"}}
+	runDiffCases(t, []diffCase{
+		{
+			name: "leftover", reason: "what carries our labels and has no place is drift, and goes",
+			want: world(), have: e,
+			plan: lines(
+				"drift: sandplan.unknown is the label of x (0123456789ab), which has no place in the scope",
+				"delete sandplan.unknown it has no place in the scope",
+			),
+		},
+		{
+			name: "leftover at destroy", reason: "nothing of the scope may stay",
+			want: nil, have: func() *engine {
+				f := has(nil)
+				f.Duplicates = e.Duplicates
+				return f
+			}(),
+			opts: planner.Options{Destroy: true},
+			plan: lines(
+				"drift: sandplan.unknown is the label of x (0123456789ab), which has no place in the scope",
+				"delete sandplan.unknown it has no place in the scope",
+			),
+		},
+	})
+}
+
 func TestDiffOfFields(t *testing.T) {
 	agent, proxy, network := inv.With("agent"), inv.With("proxy"), inv.With("network")
 	newText := func(as ...planner.Address) []planner.Resource {

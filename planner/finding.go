@@ -56,6 +56,16 @@ func ExtraFinding(kind FindingKind, r *Resource, a Address, e Extra) Finding {
 	return f
 }
 
+// DuplicateFinding is the finding that an object carries the labels of a place that another one holds, or
+// of no place at all.
+func DuplicateFinding(o Object, held bool) Finding {
+	what := o.Name + " (" + shortID(o.ID) + ")"
+	if held {
+		return Finding{Kind: FindingDrift, Addr: o.Addr, Text: "is there twice: " + what + " carries its labels as well"}
+	}
+	return Finding{Kind: FindingDrift, Addr: o.Addr, Text: "is the label of " + what + ", which has no place in the scope"}
+}
+
 // ConflictFinding is the finding that something foreign stands where an object of ours would.
 func ConflictFinding(r *Resource, c Conflict) Finding {
 	f := Finding{Kind: FindingConflict, Addr: c.Addr, Text: c.Detail}
@@ -83,8 +93,9 @@ func (d *differ) findings() []Finding {
 		inv := c.Addr.Invocation()
 		switch {
 		case c.duplicate:
-			out = append(out, c.whole(FindingDrift, "is there twice: "+c.Object.Name+" ("+shortID(c.Object.ID)+
-				") carries its labels as well"))
+			f := DuplicateFinding(*c.have, d.byAddr[c.Addr] != nil && d.byAddr[c.Addr].have != nil)
+			f.Decl = c.Decl
+			out = append(out, f)
 		case c.have == nil && d.conflicted(c.Addr):
 		case inv != "" && d.states[inv] == StateAbsent && c.want != nil:
 			group(inv, c.whole(FindingPending, d.absence(inv)))
