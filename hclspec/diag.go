@@ -2,6 +2,7 @@ package hclspec
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -74,4 +75,79 @@ func orList(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// instanceExtra ties a diagnostic to an instance. It wraps what HCL has put there.
+type instanceExtra struct {
+	address string
+	inner   any
+}
+
+// UnwrapDiagnosticExtra is how hcl.DiagnosticExtra finds what is below.
+func (e instanceExtra) UnwrapDiagnosticExtra() any { return e.inner }
+
+// at ties diagnostics to an instance.
+func at(address string, diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		d.Extra = instanceExtra{address, d.Extra}
+	}
+	return diags
+}
+
+// DiagnosticAddress is the address of the instance in which a diagnostic arose, and "" when it is about
+// the configuration as a whole.
+func DiagnosticAddress(d *hcl.Diagnostic) string {
+	if e, ok := hcl.DiagnosticExtra[instanceExtra](d); ok {
+		return e.address
+	}
+	return ""
+}
+
+// tidy sorts diagnostics by place, drops repetitions (an expression evaluated for many instances fails
+// in each of them) and cuts a list that nobody would read to its end.
+func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
+	const most = 200
+	sort.SliceStable(diags, func(i, j int) bool { return lessPlace(diags[i], diags[j]) })
+	type identity struct {
+		severity              hcl.DiagnosticSeverity
+		summary, detail, file string
+		start, end            int
+	}
+	seen := map[identity]bool{}
+	var out hcl.Diagnostics
+	for _, d := range diags {
+		id := identity{severity: d.Severity, summary: d.Summary, detail: d.Detail}
+		if d.Subject != nil {
+			id.file, id.start, id.end = d.Subject.Filename, d.Subject.Start.Byte, d.Subject.End.Byte
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if len(out) == most {
+			return append(out, problem(TooMany, *out[most-1].Subject, "Only the first %d are shown.", most))
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+func lessPlace(a, b *hcl.Diagnostic) bool {
+	ra, rb := hcl.Range{}, hcl.Range{}
+	if a.Subject != nil {
+		ra = *a.Subject
+	}
+	if b.Subject != nil {
+		rb = *b.Subject
+	}
+	if ra.Filename != rb.Filename {
+		return ra.Filename < rb.Filename
+	}
+	if ra.Start.Byte != rb.Start.Byte {
+		return ra.Start.Byte < rb.Start.Byte
+	}
+	if a.Summary != b.Summary {
+		return a.Summary < b.Summary
+	}
+	return a.Detail < b.Detail
 }

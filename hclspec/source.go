@@ -138,7 +138,7 @@ func (s Source) find() (place, hcl.Diagnostics) {
 	}
 	abs = filepath.Clean(abs)
 	at := hcl.Range{Filename: filepath.Clean(shown), Start: hcl.InitialPos, End: hcl.InitialPos}
-	d := s.disk()
+	d := newDisk(s.FS)
 	info, err := d.stat(abs)
 	if err != nil {
 		return place{}, fail(ConfigNotFound, at, "%s cannot be read: %s. Name a file or a directory with -config=PATH.", abs, plainError(err))
@@ -206,9 +206,9 @@ const (
 	lockName      = ".sandplan.lock.hcl"
 )
 
-func (s Source) disk() disk {
-	if s.FS == nil {
+func newDisk(fsys fs.FS) disk {
+	if fsys == nil {
 		return disk{Disk{}}
 	}
-	return disk{s.FS}
+	return disk{fsys}
 }

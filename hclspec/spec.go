@@ -1,6 +1,7 @@
 package hclspec
 
 import (
+	"io/fs"
 	"net/netip"
 	"time"
 
@@ -25,8 +26,9 @@ type Spec struct {
 	// "" when it was read from the directory.
 	Dir  string
 	File string
-	// Sources are the files that were read, by the names that ranges use: configuration, variables,
-	// lock file.
+	// Sources are the files that were read, by the names that ranges use: configuration, variables, lock
+	// file, and the texts of -var and the environment. What gives a sensitive variable its value is left
+	// out: sources are there to be shown.
 	Sources map[string][]byte
 
 	Project         Val[string]
@@ -45,6 +47,8 @@ type Spec struct {
 	// Scope is what outputs and checks may refer to, so that they can be evaluated again, even by
 	// another process that got the Spec from a file. It holds sensitive values in clear.
 	Scope Scope
+	// FS is what file functions in outputs read from; nil is the disk.
+	FS fs.FS `json:"-"`
 }
 
 // Provider is the provider "docker" block.
