@@ -70,11 +70,11 @@ func (r *run) prove(d *deadline) error {
 	err := d.step("waiting for the proof from the inside", func(ctx context.Context) error {
 		line, err := r.agent.line(ctx)
 		if err != nil {
-			return err
+			return unproven(err)
 		}
 		report, err := wire.ParseReport(line, r.agent.nonce)
 		if err != nil {
-			return err
+			return unproven(err)
 		}
 		r.record.Report = &report
 		failed := append(report.Failed(), sameSources(r.record.Sources, report.Mounts)...)
@@ -87,6 +87,9 @@ func (r *run) prove(d *deadline) error {
 		r.tell(Event{Kind: EventProven, N: len(report.Checks)})
 		return nil
 	})
+	if late := (*LateError)(nil); errors.As(err, &late) {
+		return unproven(late)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,6 +110,13 @@ func (r *run) prove(d *deadline) error {
 	return nil
 }
 
+func unproven(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Decision{Code: CodeProof, Reason: "the sandbox was not proven from the inside", Err: err}
+}
+
 // lookAtRunning compares everything that runs, and the processes themselves. What differs is drift: the
 // agent's container has been started.
 func (r *run) lookAtRunning(ctx context.Context) error {
@@ -116,7 +126,7 @@ func (r *run) lookAtRunning(ctx context.Context) error {
 	}
 	for _, c := range r.containers() {
 		if err := c.alive(ctx); err != nil {
-			if c == r.proxy && !errors.As(err, new(*Decision)) {
+			if c == r.proxy && errors.Is(err, errEnded) {
 				return &Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: err}
 			}
 			return err

@@ -76,20 +76,26 @@ func (c *container) start(ctx context.Context, hostAddresses []string) error {
 		p, err := c.engine.Wait(life, c.id)
 		c.ended <- ending{p, err}
 	})
-	if err := c.write(ctx, func() error {
-		return c.frames.Challenge(wire.Challenge{Nonce: c.nonce, Token: c.token, HostAddresses: hostAddresses})
-	}); err != nil {
-		return err
-	}
 	c.busy.Go(func() {
-		if err := c.frames.Beats(life, wire.BeatEvery); err != nil {
+		// A container that does not read blocks this, one that has ended makes it fail. Either is found out
+		// by whoever waits for its answer, with better words.
+		err := c.frames.Challenge(wire.Challenge{Nonce: c.nonce, Token: c.token, HostAddresses: hostAddresses})
+		if err == nil {
+			err = c.frames.Beats(life, wire.BeatEvery)
+		}
+		if err != nil {
 			c.mute <- err
 		}
 	})
-	p, err := c.engine.Process(ctx, c.id)
-	c.process = p
+	var err error
+	if c.process, err = c.engine.Process(ctx, c.id); err == nil && c.process.Restarts > 0 {
+		return fmt.Errorf("%s was restarted by somebody", c.addr)
+	}
 	return err
 }
+
+// started reports whether the engine said that it was started.
+func (c *container) started() bool { return c.quit != nil }
 
 // write sends a frame. A container that does not read (a paused one) blocks the writer, so that the
 // connection is cut when time runs out; that ends the container too, which is what is wanted then.
@@ -137,7 +143,7 @@ func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan st
 	if !c.tried || c.over != nil && c.over.err == nil {
 		return nil
 	}
-	if c.quit != nil && c.over == nil && grace > 0 {
+	if c.started() && c.over == nil && grace > 0 {
 		asked := make(chan error, 1)
 		go func() { asked <- c.frames.Stop() }() // it may block: nobody reads a paused container's pipe
 		timer := time.NewTimer(grace)

@@ -97,15 +97,22 @@ func (r *run) recheck(ctx context.Context, started []planner.Address, shim bool)
 	for _, a := range v.Rearm {
 		fs = append(fs, planner.Finding{Kind: planner.FindingDrift, Addr: a, Text: "has run"})
 	}
+	fs = append(fs, r.strangers(s, addrs)...)
+	planner.SortFindings(fs)
+	return fs, nil
+}
+
+// strangers are objects that are equal in every field, perhaps, and yet others than those that were
+// judged before the start.
+func (r *run) strangers(s planner.Snapshot, addrs []planner.Address) []planner.Finding {
+	var fs []planner.Finding
 	for _, a := range addrs {
-		// Equal in every field and yet another object: what was judged before is not what is there now.
 		if o, ok := s.Object(a); ok && o.ID != r.ids[a] {
 			fs = append(fs, planner.Finding{Kind: planner.FindingDrift, Addr: a,
 				Text: fmt.Sprintf("was replaced by another object (%.12s in place of %.12s)", o.ID, r.ids[a])})
 		}
 	}
-	planner.SortFindings(fs)
-	return fs, nil
+	return fs
 }
 
 // addresses are what this run depends on and can change under it.

@@ -146,16 +146,16 @@ func (r *run) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.startAgent(d); err != nil {
+	err = r.startAgent(d)
+	if r.agent == nil || !r.agent.started() {
 		return err
 	}
 	// From here on the first process of the agent runs, and nothing is a refusal any more.
-	if err := r.prove(d); err != nil {
-		var dec *Decision
-		if !errors.As(err, &dec) {
-			dec = r.lost(ctx, CodeProof, "the sandbox was not proven from the inside", err)
-		}
-		r.decide(dec)
+	if err == nil {
+		err = r.prove(d)
+	}
+	if err != nil {
+		r.decide(started(ctx, err))
 	}
 	return nil
 }
@@ -181,12 +181,16 @@ func refusal(ctx context.Context, err error) *Decision {
 	return &Decision{Code: CodeRefused, Err: err}
 }
 
-// lost is the decision that follows from an error after the start.
-func (r *run) lost(ctx context.Context, code Code, reason string, err error) *Decision {
+// started is the decision that follows from an error after the start.
+func started(ctx context.Context, err error) *Decision {
+	var d *Decision
+	if errors.As(err, &d) {
+		return d
+	}
 	if ctx.Err() != nil {
 		return &Decision{Code: CodeCancelled, Reason: "cancelled"}
 	}
-	return &Decision{Code: code, Reason: reason, Err: err}
+	return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err}
 }
 
 func (r *run) tell(e Event) {

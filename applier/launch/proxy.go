@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -45,6 +46,8 @@ func (r *run) startProxy(d *deadline) error {
 	return nil
 }
 
+var errEnded = errors.New("has ended")
+
 // alive fails when a container is not the process any more that this run started.
 func (c *container) alive(ctx context.Context) error {
 	p, err := c.engine.Process(ctx, c.id)
@@ -53,7 +56,7 @@ func (c *container) alive(ctx context.Context) error {
 	}
 	switch {
 	case p.Status != planner.StatusRunning:
-		return fmt.Errorf("%s has ended%s", c.addr, c.said(nil))
+		return fmt.Errorf("%s %w%s", c.addr, errEnded, c.said(nil))
 	case !p.Started.Equal(c.process.Started) || p.PID != c.process.PID || p.Restarts != c.process.Restarts:
 		return &Decision{Code: CodeDrift, Reason: fmt.Sprintf("%s was restarted by somebody", c.addr)}
 	}

@@ -74,7 +74,8 @@ type record struct {
 	Exit      recordExit       `json:"exit"`
 	Unsettled string           `json:"unsettled,omitempty"`
 
-	dir    string
+	data   string // the data directory
+	dir    string // this record's
 	files  []*os.File
 	failed error
 }
@@ -107,7 +108,7 @@ func (r *run) newRecord() *record {
 		rec.Hosts = append(rec.Hosts, fmt.Sprintf("%s:%d", h.Name, h.Port))
 	}
 	if r.DataDir != "" {
-		rec.dir = filepath.Join(r.DataDir, "runs", rec.ID)
+		rec.data, rec.dir = r.DataDir, filepath.Join(r.DataDir, "runs", rec.ID)
 	}
 	return rec
 }
@@ -117,14 +118,30 @@ func (r *run) newRecord() *record {
 func (rec *record) egress() io.Writer { return rec.create(egressFile, 0) }
 func (rec *record) output() io.Writer { return rec.create(outputFile, os.O_APPEND) }
 
+// makeDir makes the record's directory, and keeps the data directory out of git: records hold what
+// agents wrote, and that is not for publication.
+func (rec *record) makeDir() error {
+	if err := os.MkdirAll(rec.dir, 0o700); err != nil {
+		return err
+	}
+	ignore, err := os.OpenFile(filepath.Join(rec.data, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = ignore.WriteString("*\n")
+	return errors.Join(err, ignore.Close())
+}
+
 // create opens a file of the record. Its failure is told once, at the end: a full disk is no reason to
 // lose the run itself.
 func (rec *record) create(name string, flag int) io.Writer {
 	if rec.dir == "" || rec.failed != nil {
 		return discard{}
 	}
-	if err := os.MkdirAll(rec.dir, 0o700); err != nil {
-		rec.failed = err
+	if rec.failed = rec.makeDir(); rec.failed != nil {
 		return discard{}
 	}
 	f, err := os.OpenFile(filepath.Join(rec.dir, name), os.O_CREATE|os.O_WRONLY|flag, 0o600)
@@ -200,7 +217,7 @@ func (rec *record) write() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(rec.dir, 0o700); err != nil {
+	if err := rec.makeDir(); err != nil {
 		return err
 	}
 	tmp := filepath.Join(rec.dir, recordFile+".tmp")

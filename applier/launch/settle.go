@@ -19,11 +19,11 @@ func (r *run) settle(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	stopped := r.stopAll(ctx)
 	r.conclude()
-	if r.touched {
-		if stopped {
-			r.tidy(ctx)
-		}
+	if r.egress != nil {
 		r.tell(Event{Kind: EventEgress, Egress: &r.result.Egress})
+	}
+	if r.touched && stopped {
+		r.tidy(ctx)
 	}
 	r.bundle.wipe()
 	r.writeRecord()
@@ -151,6 +151,9 @@ func (r *run) tidy(ctx context.Context) {
 	err := r.underScopeLock(ctx, func(lock Lock) error {
 		if err := r.look(ctx); err != nil {
 			return err
+		}
+		if fs := r.strangers(r.before, r.addresses()); len(fs) > 0 {
+			return &Decision{Reason: "something changed before the end of the run", Findings: fs}
 		}
 		if after == "dispose" {
 			return r.dispose(ctx, lock)

@@ -3,8 +3,11 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/sandplan/sandplan/planner"
 )
 
 // linkLimit is how long a container may live without its connection before the connection counts as
@@ -29,7 +32,9 @@ func (r *run) watch(ctx context.Context) {
 	for r.decision == nil && r.agent.over == nil {
 		select {
 		case e := <-r.agent.ended:
-			r.agent.over = &e
+			if r.agent.over = &e; e.err != nil {
+				r.linkLost(ctx)
+			}
 		case <-ctx.Done():
 			r.decide(&Decision{Code: CodeCancelled, Reason: "cancelled"})
 		case <-r.Kill:
@@ -42,7 +47,9 @@ func (r *run) watch(ctx context.Context) {
 			r.decide(d)
 		case e := <-p.ended:
 			r.proxy.over = &e
-			r.decide(&Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: errors.New("it ended" + r.proxy.said(e.err))})
+			r.decide(proxyEnded(r.proxy, e))
+		case why := <-p.limit:
+			r.decide(&Decision{Code: CodeBound, Reason: "a bound of the proxy is used up: " + why})
 		case <-p.mute:
 			link.Reset(linkLimit)
 		case <-r.agent.mute:
@@ -51,19 +58,40 @@ func (r *run) watch(ctx context.Context) {
 			r.agent.outOver = true
 			link.Reset(linkLimit)
 		case <-link.C:
-			r.decide(&Decision{Code: CodeEngine, Reason: "the link to the containers is lost"})
+			r.linkLost(ctx)
 		}
 	}
 	r.preferNaturalEnd()
+}
+
+// linkLost finds out why nothing goes through to a container any more: because it has ended and Wait
+// does not say so, or because the connection is gone.
+func (r *run) linkLost(ctx context.Context) {
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineLimit)
+	defer cancel()
+	if p, err := r.agent.engine.Process(look, r.agent.id); err == nil && p.Status == planner.StatusExited {
+		r.agent.over = &ending{process: p}
+		return
+	}
+	r.decide(&Decision{Code: CodeEngine, Reason: "the link to the containers is lost"})
+}
+
+func proxyEnded(c *container, e ending) *Decision {
+	if e.err != nil {
+		return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: e.err}
+	}
+	return &Decision{Code: CodeProxy, Reason: "the proxy is lost",
+		Err: fmt.Errorf("it ended with exit code %d%s", e.process.ExitCode, c.said(nil))}
 }
 
 // proxyEnds are the channels of the proxy, or ones that never say anything.
 func (r *run) proxyEnds() (p struct {
 	ended <-chan ending
 	mute  <-chan error
+	limit <-chan string
 }) {
 	if r.proxy != nil {
-		p.ended, p.mute = r.proxy.ended, r.proxy.mute
+		p.ended, p.mute, p.limit = r.proxy.ended, r.proxy.mute, r.egress.limit
 	}
 	return p
 }

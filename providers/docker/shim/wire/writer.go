@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 )
 
@@ -13,7 +12,7 @@ import (
 // is one Write, numbered in the order of writing. After an error it stays in error, because a frame
 // may have been cut short.
 type Writer struct {
-	mu      sync.Mutex
+	turn    chan struct{} // holds one value while nobody writes
 	w       io.Writer
 	next    uint64
 	bundled bool
@@ -21,7 +20,11 @@ type Writer struct {
 }
 
 // NewWriter writes frames to w.
-func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+func NewWriter(w io.Writer) *Writer {
+	out := &Writer{w: w, turn: make(chan struct{}, 1)}
+	out.turn <- struct{}{}
+	return out
+}
 
 // Challenge opens the stream; it must be the first frame.
 func (w *Writer) Challenge(c Challenge) error { return w.message(TypeChallenge, c) }
@@ -65,8 +68,8 @@ func (w *Writer) frame(t Type, body []byte) error {
 	if bound, _ := t.bound(); len(body) > bound {
 		return fmt.Errorf("a %s of %d bytes is too large, at most %d are allowed", t, len(body), bound)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	<-w.turn
+	defer func() { w.turn <- struct{}{} }()
 	switch {
 	case w.err != nil:
 		return w.err

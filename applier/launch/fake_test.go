@@ -1,0 +1,434 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// fakeEngine is a small world: objects with one field each, and containers whose programs are functions.
+type fakeEngine struct {
+	mu       sync.Mutex
+	objects  []*planner.Object
+	running  map[string]*fakeProcess
+	programs map[planner.Address]program
+	nextID   int
+	calls    []string
+	// before may fail a call, or block it until its context ends. after may change the world.
+	before func(ctx context.Context, call string, n int) error
+	after  func(call string, n int)
+}
+
+// program is what runs in a container. It ends when killed is closed, or it is not waited for.
+type program func(p *fakeProcess) (exitCode int)
+
+type fakeProcess struct {
+	stdin          *io.PipeReader
+	clientEnd      *io.PipeWriter
+	stdout, stderr io.Writer
+	out            chan error
+	outOnce        sync.Once
+	killed         chan struct{}
+	killOnce       sync.Once
+	over           chan struct{}
+	process        planner.Process
+	writing        sync.Mutex
+	mute           bool
+}
+
+func (p *fakeProcess) endOutput(err error) {
+	p.outOnce.Do(func() {
+		p.writing.Lock()
+		p.mute = true // a program that was killed writes nothing any more
+		p.writing.Unlock()
+		p.out <- err
+	})
+}
+
+// output is a stream of a process as its program sees it.
+type output struct {
+	p  *fakeProcess
+	to io.Writer
+}
+
+func (o output) Write(b []byte) (int, error) {
+	o.p.writing.Lock()
+	defer o.p.writing.Unlock()
+	if o.p.mute {
+		return 0, errors.New("broken pipe")
+	}
+	return o.to.Write(b)
+}
+
+// cut breaks the connection between client and container.
+func (p *fakeProcess) cut() {
+	p.endOutput(errors.New("connection reset"))
+	_ = p.clientEnd.CloseWithError(io.EOF)
+	_ = p.stdin.CloseWithError(errors.New("broken pipe"))
+}
+
+func testResources() []planner.Resource {
+	inv := planner.Address("invocation.login")
+	var out []planner.Resource
+	for _, r := range []struct {
+		addr planner.Address
+		kind planner.Kind
+		deps []planner.Address
+	}{
+		{planner.AddrShim, planner.KindShim, nil},
+		{planner.AddrUplink, planner.KindUplink, nil},
+		{inv.With(planner.PartNetwork), planner.KindNetwork, nil},
+		{inv.With(planner.PartProxy), planner.KindProxy, []planner.Address{planner.AddrUplink, inv.With(planner.PartNetwork)}},
+		{inv.With(planner.PartAgent), planner.KindAgent, []planner.Address{inv.With(planner.PartNetwork), planner.AddrShim}},
+		{inv.Runner("test"), planner.KindRunner, []planner.Address{planner.AddrShim}},
+	} {
+		fields := []planner.Field{{Path: "HostConfig.Memory", Attr: "limits.memory", Value: planner.JSON(1)}}
+		out = append(out, planner.Resource{Addr: r.addr, Kind: r.kind, DependsOn: r.deps, Fields: fields, Digest: planner.Digest(fields)})
+	}
+	return out
+}
+
+func newFakeEngine() *fakeEngine {
+	f := &fakeEngine{running: map[string]*fakeProcess{}, programs: map[planner.Address]program{}}
+	for _, r := range testResources() {
+		f.objects = append(f.objects, f.make(r))
+	}
+	inv := planner.Address("invocation.login")
+	f.programs[inv.With(planner.PartProxy)] = proxyProgram
+	f.programs[inv.With(planner.PartAgent)] = shimProgram(goodReport, sayHello)
+	f.programs[inv.Runner("test")] = shimProgram(goodReport, sayHello)
+	return f
+}
+
+func (f *fakeEngine) make(r planner.Resource) *planner.Object {
+	f.nextID++
+	o := &planner.Object{Addr: r.Addr, Kind: r.Kind, ID: fmt.Sprintf("id%d", f.nextID), Schema: planner.Schema, Digest: r.Digest,
+		Declared: slices.Clone(r.Fields), Observed: slices.Clone(r.Fields), DependsOn: r.DependsOn}
+	if r.Kind == planner.KindProxy || r.Kind == planner.KindAgent || r.Kind == planner.KindRunner {
+		o.Status = planner.StatusCreated
+	}
+	return o
+}
+
+func (f *fakeEngine) object(a planner.Address) *planner.Object {
+	for _, o := range f.objects {
+		if o.Addr == a {
+			return o
+		}
+	}
+	return nil
+}
+
+// tamper changes the one field of an object.
+func (f *fakeEngine) tamper(a planner.Address) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if o := f.object(a); o != nil {
+		o.Observed = []planner.Field{{Path: "HostConfig.Memory", Attr: "limits.memory", Value: planner.JSON(2)}}
+	}
+}
+
+// call is the frame of every call: it may fail before and change the world after.
+func (f *fakeEngine) call(ctx context.Context, name string, do func() error) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, name)
+	n := len(f.calls)
+	before, after := f.before, f.after
+	f.mu.Unlock()
+	if before != nil {
+		if err := before(ctx, name, n); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := do()
+	if after != nil {
+		after(name, n)
+	}
+	return err
+}
+
+func (f *fakeEngine) nameOf(id string) planner.Address {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.objects {
+		if o.ID == id {
+			return o.Addr
+		}
+	}
+	return "gone"
+}
+
+func (f *fakeEngine) snapshot(scope planner.Scope, keep func(planner.Address) bool) planner.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := planner.Snapshot{EngineID: "engine", Scope: scope}
+	for _, o := range f.objects {
+		if keep(o.Addr) {
+			c := *o
+			c.Observed = slices.Clone(o.Observed)
+			s.Objects = append(s.Objects, c)
+		}
+	}
+	return s
+}
+
+func (f *fakeEngine) Observe(ctx context.Context, scope planner.Scope) (s planner.Snapshot, err error) {
+	err = f.call(ctx, "observe", func() error {
+		s = f.snapshot(scope, func(planner.Address) bool { return true })
+		return nil
+	})
+	return s, err
+}
+
+func (f *fakeEngine) Recheck(ctx context.Context, scope planner.Scope, as []planner.Address) (s planner.Snapshot, err error) {
+	err = f.call(ctx, fmt.Sprintf("recheck %d", len(as)), func() error {
+		s = f.snapshot(scope, func(a planner.Address) bool { return slices.Contains(as, a) })
+		return nil
+	})
+	return s, err
+}
+
+func (f *fakeEngine) Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error) {
+	err = f.call(ctx, "attach "+string(f.nameOf(id)), func() error {
+		p := &fakeProcess{out: make(chan error, 1), killed: make(chan struct{}), over: make(chan struct{})}
+		p.stdout, p.stderr = output{p, stdout}, output{p, stderr}
+		p.stdin, p.clientEnd = io.Pipe()
+		f.mu.Lock()
+		f.running[id] = p
+		f.mu.Unlock()
+		stdin, done = p.clientEnd, p.out
+		return nil
+	})
+	return stdin, done, err
+}
+
+func (f *fakeEngine) Start(ctx context.Context, id string) error {
+	addr := f.nameOf(id)
+	return f.call(ctx, "start "+string(addr), func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		o, p := f.object(addr), f.running[id]
+		if o == nil || o.ID != id || p == nil {
+			return errors.New("no such container")
+		}
+		o.Status = planner.StatusRunning
+		p.process = planner.Process{Status: planner.StatusRunning, PID: 100 + len(f.calls), Started: time.Now()}
+		go func() {
+			ended := make(chan int, 1)
+			go func() { ended <- f.programs[addr](p) }()
+			code := 137
+			select {
+			case code = <-ended:
+			case <-p.killed:
+			}
+			p.endOutput(nil)
+			_ = p.stdin.CloseWithError(errors.New("broken pipe"))
+			f.mu.Lock()
+			o.Status = planner.StatusExited
+			p.process.Status, p.process.ExitCode, p.process.PID = planner.StatusExited, code, 0
+			f.mu.Unlock()
+			close(p.over)
+		}()
+		return nil
+	})
+}
+
+func (f *fakeEngine) process(id string) (*fakeProcess, planner.Process) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.running[id]
+	if p == nil || p.process.Status == "" {
+		return p, planner.Process{Status: planner.StatusCreated}
+	}
+	return p, p.process
+}
+
+func (f *fakeEngine) Wait(ctx context.Context, id string) (q planner.Process, err error) {
+	err = f.call(ctx, "wait "+string(f.nameOf(id)), func() error {
+		p, now := f.process(id)
+		if now.Status == planner.StatusRunning {
+			select {
+			case <-p.over:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		_, q = f.process(id)
+		return nil
+	})
+	return q, err
+}
+
+func (f *fakeEngine) Process(ctx context.Context, id string) (q planner.Process, err error) {
+	err = f.call(ctx, "process "+string(f.nameOf(id)), func() error {
+		_, q = f.process(id)
+		return nil
+	})
+	return q, err
+}
+
+func (f *fakeEngine) Kill(ctx context.Context, id string) error {
+	return f.call(ctx, "kill "+string(f.nameOf(id)), func() error {
+		if p, now := f.process(id); now.Status == planner.StatusRunning {
+			p.killOnce.Do(func() { close(p.killed) })
+		}
+		return nil
+	})
+}
+
+// proxyLines are what a proxy has to say at its end.
+const proxyLines = `{"seq":1,"event":"decision","host":"api.example","port":443,"decision":"allow"}
+{"seq":2,"event":"decision","host":"evil.example","port":443,"decision":"refuse","reason":"host"}
+{"seq":3,"event":"repeated","host":"evil.example","port":443,"decision":"refuse","count":4}
+{"seq":4,"event":"closed","host":"api.example","port":443,"up":10,"down":20}
+{"seq":5,"event":"end"}
+`
+
+// proxyProgram is a proxy that works.
+func proxyProgram(p *fakeProcess) int {
+	l := wire.Hold(p.stdin, wire.Silence)
+	ch, err := l.Challenge(context.Background())
+	if err != nil {
+		return 1
+	}
+	_ = wire.WriteReady(p.stdout, wire.Ready{Nonce: ch.Nonce, Listen: "10.0.0.2:3128"})
+	<-l.Done()
+	if errors.Is(l.Err(), wire.ErrStopped) {
+		fmt.Fprint(p.stdout, proxyLines)
+		return 0
+	}
+	return 1
+}
+
+func goodReport(c wire.Challenge) wire.Report {
+	return wire.Report{Nonce: c.Nonce, Checks: []wire.Check{{Name: "net.vendor", OK: true}},
+		Mounts: []wire.Mount{{Path: "/work", Dev: 1, Inode: 2}}}
+}
+
+// command is the agent itself: it returns its exit code, or -1 when ctx ended it.
+type command func(ctx context.Context, p *fakeProcess, b wire.Bundle) int
+
+func sayHello(_ context.Context, p *fakeProcess, b wire.Bundle) int {
+	fmt.Fprintf(p.stdout, "prompt %q\n", b.Prompt)
+	fmt.Fprint(p.stderr, "no newline")
+	return 0
+}
+
+// runFor is a command that takes its time.
+func runFor(d time.Duration, code int) command {
+	return func(ctx context.Context, _ *fakeProcess, _ wire.Bundle) int {
+		select {
+		case <-time.After(d):
+			return code
+		case <-ctx.Done():
+			return -1
+		}
+	}
+}
+
+// shimProgram is a first process that does what it should.
+func shimProgram(report func(wire.Challenge) wire.Report, run command) program {
+	return func(p *fakeProcess) int {
+		l := wire.Hold(p.stdin, wire.Silence)
+		ch, err := l.Challenge(context.Background())
+		if err != nil {
+			return 1
+		}
+		r := report(ch)
+		l.AllowBundle()
+		_ = wire.WriteReport(p.stdout, r)
+		exit := func(e wire.Exit) int {
+			e.Token = ch.Token
+			_ = wire.WriteExit(p.stderr, e)
+			return 1
+		}
+		if len(r.Failed()) > 0 {
+			return exit(wire.Exit{By: wire.ByShim, Cause: wire.CauseProof})
+		}
+		b, err := l.Bundle(context.Background())
+		if err != nil {
+			return exit(wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: err.Error()})
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ended := make(chan int, 1)
+		go func() { ended <- run(ctx, p, b) }()
+		select {
+		case code := <-ended:
+			return exit(wire.Exit{By: wire.ByAgent, Code: code})
+		case <-l.Done():
+			if errors.Is(l.Err(), wire.ErrStopped) {
+				return exit(wire.Exit{By: wire.ByShim, Cause: wire.CauseStop})
+			}
+			return exit(wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: l.Err().Error()})
+		case <-p.killed:
+			return 137
+		}
+	}
+}
+
+// fakeCompiled is the declaration of testResources.
+type fakeCompiled struct{ resources []planner.Resource }
+
+func (c fakeCompiled) Resources() []planner.Resource                { return c.resources }
+func (c fakeCompiled) Complete(s planner.Snapshot) planner.Snapshot { return s }
+func (c fakeCompiled) Sources(planner.Address) ([]planner.Source, error) {
+	return []planner.Source{{Path: "/work", Host: "/home/dev/x", Dev: 1, Inode: 2}}, nil
+}
+
+// apply carries a plan out.
+func (f *fakeEngine) apply(_ context.Context, c Compiled, plan *planner.Plan, lock Lock) error {
+	if err := lock.Check(context.Background()); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, ch := range plan.Changes {
+		if ch.Action == planner.ActionNoOp {
+			continue
+		}
+		f.calls = append(f.calls, "apply "+string(ch.Action)+" "+string(ch.Addr))
+		f.objects = slices.DeleteFunc(f.objects, func(o *planner.Object) bool { return o.Addr == ch.Addr })
+		if ch.Action == planner.ActionDelete {
+			continue
+		}
+		for _, r := range c.Resources() {
+			if r.Addr == ch.Addr {
+				f.objects = append(f.objects, f.make(r))
+			}
+		}
+	}
+	return nil
+}
+
+type fakeLock struct {
+	f    *fakeEngine
+	name string
+	lost bool
+}
+
+func (l *fakeLock) Info() planner.LockInfo { return planner.LockInfo{ID: "lock-" + l.name} }
+
+func (l *fakeLock) Check(context.Context) error {
+	if l.lost {
+		return errors.New("the lock " + l.name + " is gone")
+	}
+	return nil
+}
+
+func (l *fakeLock) Release(context.Context) error {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	l.f.calls = append(l.f.calls, "release "+l.name)
+	return nil
+}
