@@ -53,6 +53,7 @@ type Engine struct {
 	cli     *client.Client
 	http    *http.Client
 	kinds   []kind
+	apart   apart
 	// own is sandplan.image, made from the binary when it is first needed.
 	own func() (*ownImage, error)
 }
@@ -80,7 +81,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{options: o, host: host, http: &http.Client{
 		Transport:     newTransport(host.socket, o.Getenv),
 		CheckRedirect: client.CheckRedirect,
-	}, kinds: kinds(), own: lazyOwnImage(o)}
+	}, kinds: kinds(), apart: namespacesOf(host.socket, "/proc"), own: lazyOwnImage(o)}
 	start, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	api, err := e.negotiate(start)

@@ -18,8 +18,10 @@ type kind struct {
 	// find is for objects that carry no labels of a scope (images), and then list is listNone: it
 	// returns what the engine has of them.
 	find func(ctx context.Context, l *look) ([]planner.Object, error)
-	// leftover marks objects that exist for a moment only; one that a look finds is a remnant.
-	leftover bool
+	// leftover marks objects that exist for a moment only; one that a look finds is a remnant. companion
+	// names the kind whose object the container belongs to; without such an object it is a remnant too.
+	leftover  bool
+	companion planner.Kind
 	// inspect reads one object by its engine ID.
 	inspect func(ctx context.Context, e *Engine, id string) (tree, error)
 	// complete changes a tree in place: it adds what inspect output does not show (settings of the
@@ -33,7 +35,7 @@ type kind struct {
 	// remove deletes by engine ID. An object that is gone already is removed.
 	remove func(ctx context.Context, e *Engine, o planner.Object) error
 	// restore puts the fields of ClassSet of an object back; nil for kinds without such fields.
-	restore func(ctx context.Context, e *Engine, o planner.Object, want []planner.Field) error
+	restore func(ctx context.Context, e *Engine, scope planner.Scope, o planner.Object) error
 }
 
 // desired is one object as it is wanted. Each kind's Desired struct is one.
@@ -45,19 +47,26 @@ type desired interface {
 	create(ctx context.Context, e *Engine, labels map[string]string, ids planner.IDs) (id string, err error)
 }
 
-// listName is one of the engine's lists.
-type listName int
+// listName is one of the engine's lists, by the word for one of its objects.
+type listName string
 
 const (
-	listNone       listName = 0
-	listNetworks   listName = 1
-	listContainers listName = 2
-	listVolumes    listName = 3
+	listNone       listName = ""
+	listNetworks   listName = "network"
+	listContainers listName = "container"
+	listVolumes    listName = "volume"
 )
 
 // kinds are all kinds, in the order in which dependencies go.
 func kinds() []kind {
-	return []kind{}
+	return []kind{
+		uplinkKind(),
+		networkKind(),
+		helperKind(),
+		strayKind(listNetworks, removeNetwork),
+		strayKind(listContainers, removeLeftover),
+		strayKind(listVolumes, removeVolume),
+	}
 }
 
 func (e *Engine) kind(name planner.Kind) (*kind, error) {

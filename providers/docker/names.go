@@ -23,14 +23,17 @@ var (
 // takes; the hash over scope, address and salt makes the name unique. Salt is what else must give
 // another name, such as the content of a volume.
 func objectName(s planner.Scope, a planner.Address, salt ...string) string {
-	words := s.Project + "-" + s.Workspace + "-" + addressWords(a)
 	const limit = 100 // a container's name is a file name and, shortened, a host name
-	if w := plainWords(words); len(w) > limit {
-		words = strings.TrimRight(w[:limit], "-")
-	} else {
-		words = w
+	name := namePrefix(s) + plainWords(addressWords(a))
+	if len(name) > limit {
+		name = name[:limit]
 	}
-	return "sandplan-" + words + "-" + nameHash(s, a, salt...)[:8]
+	return strings.TrimRight(name, "-") + "-" + nameHash(s, a, salt...)[:8]
+}
+
+// namePrefix is how the names of a scope begin; other scopes may have the same.
+func namePrefix(s planner.Scope) string {
+	return "sandplan-" + plainWords(s.Project+"-"+s.Workspace) + "-"
 }
 
 // bridgeName is the name of a network's bridge. Linux allows 15 characters: "sp-" and 48 bits.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"sort"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,15 +31,22 @@ type look struct {
 	listed map[listName][]tree
 	// refs are the scope's objects by engine ID.
 	refs map[string]planner.Address
+	// bridges are this machine's bridges with their number of ports.
+	bridges map[string]int
+
+	mu sync.Mutex
 	// notes are what this look could not verify (planner.Snapshot.Unchecked).
-	notes []string
+	notes map[string]bool
 }
 
-// candidate is an object that carries the labels of the scope.
-type candidate struct {
-	kind *kind
-	id   identity
-	tree tree
+// note records what this look could not verify. Objects are looked at concurrently.
+func (l *look) note(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.notes == nil {
+		l.notes = map[string]bool{}
+	}
+	l.notes[fmt.Sprintf(format, args...)] = true
 }
 
 // object turns a tree into what planning reads.
@@ -59,8 +67,8 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 		o.Extra = append(o.Extra, k.extra(l, v, o.Addr)...)
 	}
 	for _, path := range unknown {
-		l.notes = append(l.notes, fmt.Sprintf("engine %s shows %s of a %s, which sandplan %s does not know",
-			l.engine.info.Version, path, k.name, l.engine.options.Version))
+		l.note("engine %s shows %s of a %s, which sandplan %s does not know",
+			l.engine.info.Version, path, k.name, l.engine.options.Version)
 	}
 	if declared, err := decodeDeclared(labels); err == nil && id.schema == planner.Schema {
 		o.Declared = declaredFields(k.table, declared, o.Observed)

@@ -42,7 +42,7 @@ type row struct {
 	show      planner.Show
 	sensitive bool
 	// reason belongs to ClassIgnored: who writes the property, and why no value of it changes what the
-	// agent can reach, read, run or outlive.
+	// agent can reach, read, run or outlive. On a row of ClassSet it is the usual cause of a difference.
 	reason string
 }
 
@@ -94,8 +94,10 @@ func newTable(strict []string, rows []row) *table {
 
 func (r row) check() error {
 	switch {
-	case (r.class == planner.ClassIgnored) != (r.reason != ""):
-		return fmt.Errorf("a reason belongs to an ignored row, and each ignored row has one")
+	case r.class == planner.ClassIgnored && r.reason == "":
+		return fmt.Errorf("an ignored row needs a reason")
+	case r.reason != "" && r.class != planner.ClassIgnored && r.class != planner.ClassSet:
+		return fmt.Errorf("a reason belongs to rows that are ignored or set")
 	case (r.class == planner.ClassAssigned) != (r.shape.name != ""):
 		return fmt.Errorf("a shape belongs to an assigned row, and each assigned row has one")
 	case r.members != nil && (r.norm != nil || r.ref || r.class != planner.ClassReplace):

@@ -1,0 +1,123 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/containerd/errdefs"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// foreign are the objects that are named as ours are and are not ours: some of them may stand where one
+// of ours will be. conflictsFor says which, once it is known what is wanted.
+func (l *look) foreign() []planner.Conflict {
+	var out []planner.Conflict
+	bridges := map[string]bool{}
+	for _, list := range []listName{listNetworks, listContainers, listVolumes} {
+		for _, v := range l.listed[list] {
+			bridge, _ := lookup(v, mustParsePath(pathBridge)).(string)
+			bridges[bridge] = true
+			if l.recognised(v) {
+				continue
+			}
+			name := treeName(v)
+			if ownName.MatchString(name) {
+				out = append(out, planner.Conflict{Kind: planner.Kind(list), Name: name, ID: treeID(v),
+					Detail: fmt.Sprintf("is taken by a %s that is not sandplan's: %s (%s); rename or remove it", list, name, shortID(treeID(v)))})
+			}
+			if list == listNetworks && ownBridge.MatchString(bridge) {
+				out = append(out, planner.Conflict{Kind: planner.Kind(list), Name: bridge, ID: treeID(v),
+					Detail: fmt.Sprintf("needs the bridge %s, which the network %s (%s) has; remove that network", bridge, name, shortID(treeID(v)))})
+			}
+		}
+	}
+	for bridge := range l.bridges {
+		if ownBridge.MatchString(bridge) && !bridges[bridge] {
+			out = append(out, planner.Conflict{Kind: "interface", Name: bridge,
+				Detail: fmt.Sprintf("needs the bridge %s, and an interface of that name is there which belongs to no network; "+
+					"the engine would adopt it with all that is attached: remove it with \"ip link delete %s\"", bridge, bridge)})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		return out[i].Name+" "+string(out[i].Kind)+out[i].ID < out[j].Name+" "+string(out[j].Kind)+out[j].ID
+	})
+	return out
+}
+
+// recognised reports whether an object is this scope's, or another scope's under a name of that scope.
+func (l *look) recognised(v tree) bool {
+	id, ok := readIdentity(labelsOf(treeLabels(v)))
+	if !ok {
+		return false
+	}
+	return id.scope == l.scope || strings.HasPrefix(treeName(v), namePrefix(id.scope))
+}
+
+// conflictsFor are those foreign objects that have the name or the bridge of a wanted object.
+func (e *Engine) conflictsFor(foreign []planner.Conflict, wanted []planner.Resource) []planner.Conflict {
+	var out []planner.Conflict
+	for _, r := range wanted {
+		k, err := e.kind(r.Kind)
+		if err != nil {
+			continue
+		}
+		for _, f := range r.Fields {
+			if f.Path != pathName && f.Path != pathBridge {
+				continue
+			}
+			for _, c := range foreign {
+				// A container and a network may have the same name; a bridge is one for all.
+				if planner.JSON(c.Name) == f.Value && (f.Path == pathBridge || c.Kind == planner.Kind(k.list)) {
+					c.Addr = r.Addr
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Addr.Less(out[j].Addr) })
+	return out
+}
+
+// elsewhere are the scopes of the same origin under another project or workspace.
+func (l *look) elsewhere() []planner.Scope {
+	seen := map[string]planner.Scope{}
+	for _, list := range l.listed {
+		for _, v := range list {
+			id, ok := readIdentity(labelsOf(treeLabels(v)))
+			if ok && id.origin != "" && id.origin == l.engine.options.Origin && id.scope != l.scope {
+				seen[id.scope.String()] = id.scope
+			}
+		}
+	}
+	var out []planner.Scope
+	for _, name := range sortedKeys(seen) {
+		out = append(out, seen[name])
+	}
+	return out
+}
+
+// strayKind is for objects that carry the scope's labels and are none of its objects.
+func strayKind(list listName, remove func(context.Context, *Engine, planner.Object) error) kind {
+	return kind{name: strayName(list), table: newTable(nil, nil), list: list, leftover: true, remove: remove}
+}
+
+func strayName(list listName) planner.Kind { return planner.Kind("stray-" + list) }
+
+func (e *Engine) stray(list listName) *kind {
+	k, err := e.kind(strayName(list))
+	if err != nil {
+		panic(err) // kinds() has one for each list
+	}
+	return k
+}
+
+// removeVolume removes a volume. A volume that a foreign container uses stays, with the engine's words.
+func removeVolume(ctx context.Context, e *Engine, o planner.Object) error {
+	if err := e.cli.VolumeRemove(ctx, o.ID, false); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove volume %s: %w", o.Name, err)
+	}
+	return nil
+}

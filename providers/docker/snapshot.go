@@ -1,0 +1,238 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// found is an object that carries the labels of the scope.
+type found struct {
+	kind *kind
+	addr planner.Address
+	tree tree
+	// remnant: it is none of the scope's objects and has to go.
+	remnant bool
+}
+
+// addrUnknown stands for an address that cannot be read.
+const addrUnknown planner.Address = "sandplan.unknown"
+
+// Observe looks at everything of a scope: the engine's lists, one sweep over the scope's containers,
+// and what does not run is not inspected any deeper. It changes nothing.
+func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snapshot, error) {
+	l := &look{engine: e, scope: scope}
+	s, err := l.snapshot(ctx, nil, nil)
+	if err != nil {
+		return planner.Snapshot{}, fmt.Errorf("look at %s on the engine: %w", scope, err)
+	}
+	s.Foreign = l.foreign()
+	s.Elsewhere = l.elsewhere()
+	if s.Taken, err = l.taken(); err != nil {
+		return planner.Snapshot{}, fmt.Errorf("look at %s on the engine: %w", scope, err)
+	}
+	return s, nil
+}
+
+// Recheck looks at some objects of a scope as deeply as the gate does, and at nothing else; an address
+// stands for what it contains.
+func (e *Engine) Recheck(ctx context.Context, scope planner.Scope, addrs []planner.Address) (planner.Snapshot, error) {
+	l := &look{engine: e, scope: scope, gate: true}
+	s, err := l.snapshot(ctx, url.Values{"filters": {scopeFilter(scope)}}, func(a planner.Address) bool {
+		return slices.ContainsFunc(addrs, func(asked planner.Address) bool { return asked.Contains(a) })
+	})
+	if err != nil {
+		return planner.Snapshot{}, fmt.Errorf("look again at %s on the engine: %w", scope, err)
+	}
+	return s, nil
+}
+
+// snapshot reads the lists (those that query selects) and looks at the objects that wanted selects.
+func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(planner.Address) bool) (planner.Snapshot, error) {
+	s := planner.Snapshot{EngineID: l.engine.info.ID, Scope: l.scope}
+	if err := l.load(ctx, query); err != nil {
+		return s, err
+	}
+	var err error
+	if l.bridges, err = hostBridges(); err != nil {
+		return s, err
+	}
+	objects := l.claim()
+	l.checkNamespaces()
+	if wanted != nil {
+		objects = slices.DeleteFunc(objects, func(f found) bool { return !wanted(f.addr) })
+	}
+	seen, err := l.sweep(ctx, objects)
+	if err != nil {
+		return s, err
+	}
+	for i, f := range objects {
+		switch {
+		case seen[i] == nil: // gone since it was listed
+		case f.remnant:
+			s.Duplicates = append(s.Duplicates, *seen[i])
+		default:
+			s.Objects = append(s.Objects, *seen[i])
+		}
+	}
+	for i := range l.engine.kinds {
+		if find := l.engine.kinds[i].find; find != nil {
+			more, err := find(ctx, l)
+			if err != nil {
+				return s, err
+			}
+			s.Objects = append(s.Objects, more...)
+		}
+	}
+	if wanted != nil {
+		s.Objects = slices.DeleteFunc(s.Objects, func(o planner.Object) bool { return !wanted(o.Addr) })
+	}
+	arrange(s.Objects)
+	arrange(s.Duplicates)
+	l.relate(s.Objects)
+	s.Leases = l.leases()
+	s.Unchecked = sortedKeys(l.notes)
+	return s, nil
+}
+
+// arrange brings objects into the order of plans.
+func arrange(objects []planner.Object) {
+	sort.Slice(objects, func(i, j int) bool {
+		a, b := objects[i], objects[j]
+		if a.Addr != b.Addr {
+			return a.Addr.Less(b.Addr)
+		}
+		return a.ID < b.ID
+	})
+}
+
+// relate fills in what each object depends on, of what is there.
+func (l *look) relate(objects []planner.Object) {
+	there := map[planner.Address]bool{}
+	for _, o := range objects {
+		there[o.Addr] = true
+	}
+	for i := range objects {
+		k, err := l.engine.kind(objects[i].Kind)
+		if err != nil || k.needs == nil {
+			continue
+		}
+		for _, a := range k.needs(objects[i].Addr) {
+			if there[a] {
+				objects[i].DependsOn = append(objects[i].DependsOn, a)
+			}
+		}
+	}
+}
+
+// claim finds what carries the scope's labels, tells the objects from the remnants, and fills l.refs:
+// only an object's ID stands for its address, never that of a second one with the same labels.
+func (l *look) claim() []found {
+	var all []found
+	for _, list := range []listName{listNetworks, listContainers, listVolumes} {
+		for _, v := range l.listed[list] {
+			if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == l.scope && !isLock(id.kind) {
+				all = append(all, l.identify(list, id, v))
+			}
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return l.before(all[i], all[j]) })
+	l.refs = map[string]planner.Address{}
+	held := map[planner.Address]bool{}
+	kinds := map[planner.Kind]bool{}
+	for i := range all {
+		f := &all[i]
+		if f.remnant || f.kind.companion != "" {
+			continue
+		}
+		if f.remnant = held[f.addr]; !f.remnant {
+			held[f.addr], kinds[f.kind.name], l.refs[treeID(f.tree)] = true, true, f.addr
+		}
+	}
+	return slices.DeleteFunc(all, func(f found) bool {
+		return f.kind.companion != "" && kinds[f.kind.companion]
+	})
+}
+
+// identify reads the labels of an object in one of the lists. What makes no sense is a remnant: the
+// scope's labels are on it, so it is the scope's to remove.
+func (l *look) identify(list listName, id identity, v tree) found {
+	addr, err := planner.ParseAddress(string(id.address))
+	if err != nil {
+		addr = addrUnknown
+	}
+	k, kindErr := l.engine.kind(id.kind)
+	if kindErr != nil || k.list != list || (err != nil && !k.leftover) || !kindFits(k, addr) {
+		return found{kind: l.engine.stray(list), addr: addr, tree: v, remnant: true}
+	}
+	return found{kind: k, addr: addr, tree: v, remnant: k.leftover || k.companion != ""}
+}
+
+// kindFits reports whether objects of the kind stand at addresses such as this one.
+func kindFits(k *kind, a planner.Address) bool {
+	part := a.Part()
+	switch {
+	case k.leftover, k.companion != "":
+		return true
+	case a.Invocation() == "":
+		return part == string(k.name)
+	case strings.HasPrefix(part, "runner["):
+		return k.name == planner.KindRunner
+	}
+	return part == string(k.name)
+}
+
+// before puts that one of two objects at an address first that has the name which we give.
+func (l *look) before(a, b found) bool {
+	if a.addr != b.addr {
+		return a.addr.Less(b.addr)
+	}
+	named := func(f found) bool { return treeName(f.tree) == objectName(l.scope, f.addr) }
+	if named(a) != named(b) {
+		return named(a)
+	}
+	return treeID(a.tree) < treeID(b.tree)
+}
+
+// sweep looks at objects, a few at a time. An object that is gone by then is nil.
+func (l *look) sweep(ctx context.Context, objects []found) ([]*planner.Object, error) {
+	out := make([]*planner.Object, len(objects))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(sweepWidth)
+	for i, f := range objects {
+		g.Go(func() error {
+			o, err := l.lookAt(ctx, f)
+			if errdefs.IsNotFound(err) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("look at %s (%s): %w", f.addr, treeName(f.tree), err)
+			}
+			out[i] = &o
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+func (l *look) lookAt(ctx context.Context, f found) (planner.Object, error) {
+	v := f.tree
+	if f.kind.list == listContainers {
+		// The list of containers shows a fraction of what there is; those of networks and volumes all.
+		var err error
+		if v, err = l.engine.inspect(ctx, "/containers/"+treeID(v)+"/json"); err != nil {
+			return planner.Object{}, err
+		}
+	}
+	o, err := l.object(ctx, f.kind, v)
+	o.Addr = f.addr // as it was read, not as it is written
+	return o, err
+}
