@@ -63,6 +63,8 @@ type draft struct {
 	have *Object
 	// duplicate is set for an object whose address another one holds.
 	duplicate bool
+	// forged is set when the declared label is not what the digest label says.
+	forged bool
 }
 
 func (c *draft) add(code ReasonCode, cause Address, text string) {
@@ -181,6 +183,7 @@ func (d *differ) judgeUnwanted(c *draft) {
 	}
 	if labelled(c.Kind) && c.have.Schema == Schema && c.have.Declared != nil {
 		c.Drift, c.Extra = Compare(c.have.Declared, c.have.Observed), c.have.Extra
+		c.forged = c.have.Digest != Digest(c.have.Declared)
 	}
 }
 
@@ -199,7 +202,7 @@ func (d *differ) judgeLabelled(c *draft) {
 	c.Pending = Compare(c.want.Fields, have.Declared)
 	c.Drift = Compare(have.Declared, have.Observed)
 	borrowRanges(c.Drift, c.want.Fields)
-	if !honest(c.want, have, c.Pending) {
+	if c.forged = !honest(c.want, have, c.Pending); c.forged {
 		c.add(ReasonUnlabelled, "", "because its label does not match its own digest")
 	}
 }

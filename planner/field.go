@@ -228,10 +228,12 @@ func mismatch(out []Mismatch, want, got *Field) []Mismatch {
 
 // byPath is the fields in the order of their paths. Providers keep rows sorted, so it seldom copies.
 func byPath(fields []Field) []Field {
-	order := func(a, b Field) int { return strings.Compare(a.Path, b.Path) }
-	if !slices.IsSortedFunc(fields, order) {
-		fields = slices.Clone(fields)
-		slices.SortStableFunc(fields, order)
+	for i := 1; i < len(fields); i++ {
+		if fields[i-1].Path > fields[i].Path {
+			fields = slices.Clone(fields)
+			slices.SortStableFunc(fields, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
+			return fields
+		}
 	}
 	return fields
 }
@@ -239,29 +241,41 @@ func byPath(fields []Field) []Field {
 // Declared is what the label "declared" of an object holds: its comparable values by path, in
 // canonical JSON. Ignored rows are not part of a declaration.
 func Declared(fields []Field) []byte {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, f := range byPath(fields) {
+	size := 2
+	for i := range fields {
+		size += len(fields[i].Path) + len(fields[i].Value.text) + len(fields[i].Value.ref) + len(`"":{"$ref":""},`)
+	}
+	b := append(make([]byte, 0, size), '{')
+	fields = byPath(fields)
+	for i := range fields {
+		f := &fields[i] // a Field is large, and there are many
 		if f.Class == ClassIgnored {
 			continue
 		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
+		if len(b) > 1 {
+			b = append(b, ',')
 		}
-		path, err := json.Marshal(f.Path)
-		if err != nil {
-			panic(fmt.Sprintf("path %q without a JSON form: %v", f.Path, err))
-		}
-		b.Write(path)
-		b.WriteByte(':')
+		b = append(appendText(b, f.Path), ':')
 		if f.Value.text != "" {
-			b.WriteString(f.Value.text)
-		} else {
-			b.WriteString(JSON(f.Value).text)
+			b = append(b, f.Value.text...)
+			continue
+		}
+		b = append(b, `{"`+refKey+`":`...)
+		b = append(appendText(b, string(f.Value.ref)), '}')
+	}
+	return append(b, '}')
+}
+
+// appendText appends s as JSON. Every plan writes some hundred thousand paths, which are plain ASCII.
+func appendText(b []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return append(b, JSON(s).text...)
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 // Digest is the SHA-256 of Declared(fields), in hex.

@@ -186,7 +186,7 @@ func (c *draft) objectFacts(d *differ) []Finding {
 		note(FindingDrift, "is labelled as "+string(c.have.Kind))
 	case c.have.Declared == nil:
 		note(FindingDrift, "has a label that cannot be read")
-	case c.dishonest():
+	case c.forged:
 		note(FindingDrift, "has a label that does not match its own digest")
 	}
 	switch {
@@ -201,13 +201,6 @@ func (c *draft) objectFacts(d *differ) []Finding {
 		note(FindingPending, "has run")
 	}
 	return out
-}
-
-func (c *draft) dishonest() bool {
-	if c.want == nil {
-		return c.have.Digest != Digest(c.have.Declared)
-	}
-	return !honest(c.want, c.have, c.Pending)
 }
 
 // shortID is an engine ID as the engine's own tools print it.
