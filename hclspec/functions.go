@@ -184,7 +184,7 @@ func costOfFormat(v cty.Value) int {
 	return (len(s) + 10_000*strings.Count(s, "%")) / 16
 }
 
-// exceedInFunction is how a template, which has an account of its own place, reports to its caller.
+// templateError is the first error of a template, as its caller reports it.
 func templateError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity == hcl.DiagError {

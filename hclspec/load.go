@@ -129,6 +129,7 @@ func (l *loader) declare() hcl.Diagnostics {
 	d := l.ev.declared
 	d[rootVar], d[rootVendor], d[rootInvocation] = names("variable"), names("vendor"), names("invocation")
 	d[rootLocal] = sortedKeys(l.locals)
+	l.spec.Blocks = d[rootInvocation]
 	phases := map[string]bool{}
 	for _, n := range append(names("phase"), sortedKeys(l.cat.Phases)...) {
 		phases[n] = true
