@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Invocation is the address that messages name.
 	Invocation string `json:"invocation"`
-	// Argv is the command; its first element is an absolute path.
+	// Argv is the command. Its first element is a path, or a name to look up in the PATH of Env.
 	Argv []string `json:"argv"`
 	// Env is the complete environment of the command as NAME=value, sorted. The container's own
 	// environment must not go beyond it, PATH, HOME and HOSTNAME apart, and never reaches the command.
@@ -29,9 +29,11 @@ type Config struct {
 	GID int    `json:"gid"`
 	// PromptToStdin gives the prompt to the command as its standard input; without it that is empty.
 	// The prompt also stands in PromptPath.
-	PromptToStdin bool         `json:"prompt_to_stdin"`
-	Files         []File       `json:"files,omitempty"`
-	Credentials   []Credential `json:"credentials,omitempty"`
+	PromptToStdin bool `json:"prompt_to_stdin"`
+	// PromptSHA256 is the digest of the only prompt that may come, in hex; "" admits any.
+	PromptSHA256 string       `json:"prompt_sha256,omitempty"`
+	Files        []File       `json:"files,omitempty"`
+	Credentials  []Credential `json:"credentials,omitempty"`
 	// Mounts are all mounts that are declared. What the engine itself mounts in every container (proc,
 	// dev, resolv.conf, …) is not among them; the shim knows it.
 	Mounts []Mount `json:"mounts"`
@@ -158,8 +160,8 @@ func (c *Config) Arg() (string, error) {
 // Validate reports the first thing that makes the configuration unusable.
 func (c *Config) Validate() error {
 	switch {
-	case len(c.Argv) == 0 || !path.IsAbs(c.Argv[0]):
-		return fmt.Errorf("argv %q: the command is an absolute path", c.Argv)
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return fmt.Errorf("argv %q: there is no command", c.Argv)
 	case !path.IsAbs(c.Dir):
 		return fmt.Errorf("dir %q is not absolute", c.Dir)
 	case c.UID < 0 || c.GID < 0:
