@@ -97,7 +97,9 @@ func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(plann
 	}
 	arrange(s.Objects)
 	arrange(s.Duplicates)
-	l.relate(s.Objects)
+	for i := range s.Objects {
+		s.Objects[i].DependsOn = l.engine.needs(s.Objects[i])
+	}
 	s.Leases = l.leases()
 	s.Unchecked = sortedKeys(l.notes)
 	return s, nil
@@ -114,23 +116,13 @@ func arrange(objects []planner.Object) {
 	})
 }
 
-// relate fills in what each object depends on, of what is there.
-func (l *look) relate(objects []planner.Object) {
-	there := map[planner.Address]bool{}
-	for _, o := range objects {
-		there[o.Addr] = true
+// needs is what an object depends on, there or not: a part that was taken away is told by it.
+func (e *Engine) needs(o planner.Object) []planner.Address {
+	k, err := e.kind(o.Kind)
+	if err != nil || k.needs == nil {
+		return nil
 	}
-	for i := range objects {
-		k, err := l.engine.kind(objects[i].Kind)
-		if err != nil || k.needs == nil {
-			continue
-		}
-		for _, a := range k.needs(objects[i].Addr) {
-			if there[a] {
-				objects[i].DependsOn = append(objects[i].DependsOn, a)
-			}
-		}
-	}
+	return k.needs(o.Addr)
 }
 
 // claim finds what carries the scope's labels, tells the objects from the remnants, and fills l.refs:
