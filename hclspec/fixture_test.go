@@ -35,7 +35,7 @@ var testCatalog = Catalog{
 // A fixture is a configuration in testdata. Comments in it say what is expected:
 //
 //	x = 1        # ERROR: summary          on the line where the diagnostic begins
-//	# ELSEWHERE -var=x ERROR: summary      in a place that is no file of the fixture
+//	# ELSEWHERE -var=x:1 ERROR: summary    in a place that can hold no comment
 //	# OPTION var NAME=VALUE                and env, var-file, validate, version, workspace
 type fixture struct {
 	path    string
@@ -58,7 +58,7 @@ func fixtures(t testing.TB) []fixture {
 	var out []fixture
 	for _, e := range entries {
 		name := e.Name()
-		if name == "fuzz" || strings.HasSuffix(name, ".lock.hcl") || strings.HasSuffix(name, ".spvars.hcl") || !e.IsDir() && !strings.HasSuffix(name, ".hcl") {
+		if name == "fuzz" || name == "files" || strings.HasSuffix(name, ".lock.hcl") || strings.HasSuffix(name, ".spvars.hcl") || !e.IsDir() && !strings.HasSuffix(name, ".hcl") {
 			continue
 		}
 		out = append(out, readFixture(t, filepath.Join("testdata", name)))
@@ -70,8 +70,7 @@ func readFixture(t testing.TB, path string) fixture {
 	f := fixture{path: path, options: map[string][]string{}}
 	files := []string{path, strings.TrimSuffix(path, ".hcl") + ".lock.hcl"}
 	if info, _ := os.Stat(path); info.IsDir() {
-		visible, _ := filepath.Glob(path + "/*.hcl")
-		files = append(visible, path+"/"+lockName)
+		files, _ = filepath.Glob(path + "/*.hcl") // the lock file too
 	}
 	for i := 0; i < len(files); i++ {
 		src, err := os.ReadFile(files[i])
@@ -85,7 +84,7 @@ func readFixture(t testing.TB, path string) fixture {
 			}
 		}
 		for _, m := range elsewhereComment.FindAllStringSubmatch(string(src), -1) {
-			f.expect = append(f.expect, fmt.Sprintf("%s:1 %s: %s", m[1], m[2], m[3]))
+			f.expect = append(f.expect, fmt.Sprintf("%s %s: %s", m[1], m[2], m[3]))
 		}
 		for n, line := range strings.Split(string(src), "\n") {
 			if strings.HasPrefix(line, "# ELSEWHERE") {

@@ -113,6 +113,10 @@ func describeType(v cty.Value) string {
 		return "a vendor"
 	case ty.Equals(phaseType):
 		return "a phase"
+	case ty.IsTupleType():
+		return "a list"
+	case ty.IsObjectType():
+		return "an object"
 	default:
 		return article(ty.FriendlyName())
 	}
@@ -124,6 +128,8 @@ func article(noun string) string {
 	}
 	return "a " + noun
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // text is any string of at most limit bytes without NUL.
 func text(summary string, limit int) format[string] {

@@ -21,10 +21,11 @@ func ReadHead(src Source) (Head, hcl.Diagnostics) {
 		return head, diags
 	}
 	l.ev = newEvaluator(l.disk, l.place.dir, newMeter())
-	_ = l.parse() // whatever is wrong, the one block below may be right
+	diags = l.parse()
 	if len(l.sections["sandplan"]) == 0 {
-		return head, l.declare()
+		return head, tidy(diags)
 	}
+	// Whatever else is wrong: the block that is needed is there.
 	r := &reader{section: l.sections["sandplan"][0], ev: l.ev, sc: &scope{}}
 	head.Project = readConstant(r, "project", project, "")
 	if r.attrs["project"] == nil {

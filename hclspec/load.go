@@ -69,18 +69,21 @@ func (l *loader) checkWorkspace() hcl.Diagnostics {
 // parse reads all files and takes their blocks apart.
 func (l *loader) parse() hcl.Diagnostics {
 	var diags hcl.Diagnostics
+	broken := false
 	all := map[string][]*section{}
 	for _, file := range l.place.configs {
 		name := l.place.display(file)
 		at := hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
 		src, err := l.disk.read(file, maxConfigFile)
 		if err != nil {
+			broken = true
 			diags = append(diags, problem(ConfigNotFound, at, "%s cannot be read: %s.", file, err))
 			continue
 		}
 		l.spec.Sources[name] = src
 		l.configs = append(l.configs, name)
 		body, more := parseConfig(src, name, l.ev.meter)
+		broken = broken || more.HasErrors()
 		diags = append(diags, more...)
 		content, more := body.Content(configShape.schema())
 		diags = append(diags, more...)
@@ -100,7 +103,15 @@ func (l *loader) parse() hcl.Diagnostics {
 		sortSections(list)
 		l.sections[typ] = list
 	}
-	return append(diags, l.declare()...)
+	l.declare()
+	if len(l.sections["sandplan"]) == 0 {
+		where := hcl.Range{Filename: l.place.display(l.place.configs[0]), Start: hcl.InitialPos, End: hcl.InitialPos}
+		l.spec.Range = where
+		if !broken { // else it may stand in what could not be read
+			diags = append(diags, problem(MissingSandplan, where, "Every configuration has one block that names the project: sandplan { project = \"my-project\" }."))
+		}
+	}
+	return diags
 }
 
 // addLocals reads a locals block, of which there may be several.
@@ -118,7 +129,7 @@ func (l *loader) addLocals(b *hcl.Block) hcl.Diagnostics {
 }
 
 // declare tells the evaluator all names, before anything is evaluated.
-func (l *loader) declare() hcl.Diagnostics {
+func (l *loader) declare() {
 	names := func(typ string) []string {
 		var out []string
 		for _, s := range l.sections[typ] {
@@ -135,14 +146,6 @@ func (l *loader) declare() hcl.Diagnostics {
 		phases[n] = true
 	}
 	d[rootPhase] = sortedKeys(phases)
-
-	var diags hcl.Diagnostics
-	where := hcl.Range{Filename: l.place.display(l.place.configs[0]), Start: hcl.InitialPos, End: hcl.InitialPos}
-	if len(l.sections["sandplan"]) == 0 {
-		diags = append(diags, problem(MissingSandplan, where, "Every configuration has one block that names the project: sandplan { project = \"my-project\" }."))
-		l.spec.Range = where
-	}
-	return diags
 }
 
 // evaluate computes everything, in the order in which things can depend on each other.

@@ -68,7 +68,7 @@ func (m *meter) walk(v cty.Value, depth int) bool {
 	case ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType():
 		for it := v.ElementIterator(); it.Next(); {
 			k, e := it.Element()
-			if k.Type() == cty.String {
+			if !ty.IsSetType() && k.Type() == cty.String { // in a set the key is the element
 				m.left -= len(k.AsString()) / 16
 			}
 			if !m.walk(e, depth-1) {

@@ -54,8 +54,8 @@ func (sh *shape) open(block *hcl.Block) (*section, hcl.Diagnostics) {
 	for _, b := range content.Blocks {
 		inner := sh.blocks[b.Type]
 		if first, ok := seen[b.Type]; ok && inner.once {
-			diags = append(diags, problem(DuplicateBlock, b.DefRange, "A %s block has at most one %s block; the first is at %s.",
-				block.Type, b.Type, first))
+			diags = append(diags, problem(DuplicateBlock, b.DefRange, "%s block has at most one %s block; the first is at %s.",
+				capital(article(block.Type)), b.Type, first))
 			continue
 		}
 		seen[b.Type] = b.DefRange
@@ -97,8 +97,8 @@ func (s *section) checkName() hcl.Diagnostics {
 	if namePattern.MatchString(s.name) {
 		return nil
 	}
-	return fail(InvalidName, s.block.LabelRanges[0], "%q cannot name a %s: a name is a letter or _, and then up to 62 letters, digits, _ and -.",
-		clip(s.name), s.block.Type)
+	return fail(InvalidName, s.block.LabelRanges[0], "%q cannot name %s: a name is a letter or _, and then up to 62 letters, digits, _ and -.",
+		clip(s.name), article(s.block.Type))
 }
 
 // unique refuses a second section of the same name, and returns those that remain.
@@ -113,8 +113,8 @@ func unique(sections []*section, what string) ([]*section, hcl.Diagnostics) {
 			continue
 		}
 		if ok {
-			diags = append(diags, problem(DuplicateName, s.block.DefRange, "A %s named %q is already declared at %s. Give one of the two another name.",
-				what, clip(s.name), at))
+			diags = append(diags, problem(DuplicateName, s.block.DefRange, "%s named %q is already declared at %s. Give one of the two another name.",
+				capital(article(what)), clip(s.name), at))
 			continue
 		}
 		first[s.name] = s.block.DefRange

@@ -179,7 +179,9 @@ func (p *place) list(d disk, at hcl.Range) hcl.Diagnostics {
 		case strings.HasSuffix(name, autoVarSuffix):
 			autos = append(autos, full)
 		case p.file != "":
-		case name == configName || strings.HasSuffix(name, "."+configName):
+		case name == configName:
+			p.configs = append([]string{full}, p.configs...)
+		case strings.HasSuffix(name, "."+configName):
 			p.configs = append(p.configs, full)
 		case strings.HasSuffix(name, ".hcl"):
 			others = append(others, name)

@@ -1,0 +1,1 @@
+# ELSEWHERE testdata/dir-none:1 ERROR: No configuration files

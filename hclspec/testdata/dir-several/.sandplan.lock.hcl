@@ -1,0 +1,2 @@
+image "agent:1" { # ERROR: Invalid lock file
+}

@@ -1,0 +1,1 @@
+this is another tool's file

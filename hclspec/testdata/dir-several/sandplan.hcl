@@ -1,0 +1,7 @@
+sandplan {
+  project = "several"
+}
+
+vendor "claude" {
+  image = var.image # ERROR: Invalid image
+}

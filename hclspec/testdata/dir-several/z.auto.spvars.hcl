@@ -1,0 +1,1 @@
+image = "not an image"

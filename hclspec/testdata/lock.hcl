@@ -1,0 +1,3 @@
+sandplan {
+  project = "lock"
+}

@@ -1,0 +1,3 @@
+vendor "claude" { # ERROR: Missing sandplan block
+  image = "agent:1"
+}

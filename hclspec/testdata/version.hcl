@@ -1,0 +1,5 @@
+# OPTION version 0.3.1
+sandplan {
+  project          = "version"
+  required_version = ">= 1.0.0" # ERROR: Unsupported sandplan version
+}
