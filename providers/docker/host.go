@@ -17,6 +17,11 @@ const (
 	summaryGit             = "Repository refused"
 	summaryUser            = "User refused"
 	summaryExposed         = "Writable worktree exposes its declaration"
+	summaryImage           = "Image not usable"
+	summarySubnets         = "No room for networks"
+	summarySeal            = "Command refused"
+	summaryProxy           = "Proxy refused"
+	summaryEngine          = "Engine or host not usable"
 	summaryNested          = "Repository inside a writable worktree"
 )
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,8 +34,9 @@ const proxyUser = "65532:65532"
 // ID is the hash of its content, so it is known before the image exists, and is all of its
 // declaration. Tags are avoided on purpose: a tag is a name, and a name can be somebody else's.
 type ownImage struct {
-	ID  string // sha256:…
-	img v1.Image
+	ID     string // sha256:…
+	img    v1.Image
+	binary *binary // nil for the lock image
 }
 
 // lazyOwnImage reads and hashes the binary when sandplan.image is first needed, and once only.
@@ -53,11 +55,16 @@ func lazyOwnImage(o Options) func() (*ownImage, error) {
 
 // newToolImage is sandplan.image: nothing but the binary.
 func newToolImage(b *binary) (*ownImage, error) {
-	return newOwnImage(b.arch, planner.KindImage, v1.Config{
+	i, err := newOwnImage(b.arch, planner.KindImage, v1.Config{
 		Entrypoint: []string{toolBinary},
 		User:       proxyUser,
 		WorkingDir: "/",
 	}, b)
+	if err != nil {
+		return nil, err
+	}
+	i.binary = b
+	return i, nil
 }
 
 // newLockImage is the image that locks are containers of. It holds no file at all: a lock is never
@@ -173,6 +180,89 @@ func removeOwnImage(ctx context.Context, cli *client.Client, id string) error {
 		return nil
 	}
 	return fmt.Errorf("remove image %s: %w", shortID(id), err)
+}
+
+// desiredTool is sandplan.image as one of a scope's objects.
+type desiredTool struct{ image *ownImage }
+
+func (d desiredTool) tree() tree { return tree{"Id": d.image.ID} }
+
+// create ignores the labels of a scope: the image belongs to the engine.
+func (d desiredTool) create(ctx context.Context, e *Engine, _ map[string]string, _ planner.IDs) (string, error) {
+	return d.image.ID, d.image.load(ctx, e.cli)
+}
+
+func toolKind() kind {
+	return kind{
+		name:    planner.KindImage,
+		table:   newTable(nil, imageRows("", "id")),
+		find:    findTool,
+		inspect: inspectImage,
+		remove: func(ctx context.Context, e *Engine, o planner.Object) error {
+			return removeOwnImage(ctx, e.cli, o.ID)
+		},
+	}
+}
+
+// findTool finds the image that this program would make, or else the one that the scope's containers
+// were made from by another version.
+func findTool(ctx context.Context, l *look) ([]planner.Object, error) {
+	var ids []string
+	if own, err := l.engine.own(); err == nil { // where it cannot be made, destroy must work all the same
+		ids = append(ids, own.ID)
+	}
+	for _, kind := range []planner.Kind{planner.KindProxy, kindSeed} {
+		containers, err := l.containersOf(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range containers {
+			if id, _ := c["ImageID"].(string); id != "" && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, id := range ids {
+		got, err := l.engine.imageAt(ctx, id)
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if got.Config == nil || got.Config.Labels[labelKind] != string(planner.KindImage) {
+			continue
+		}
+		k, err := l.engine.kind(planner.KindImage)
+		if err != nil {
+			return nil, err
+		}
+		return []planner.Object{imageObject(k, planner.AddrImage, id, "sandplan")}, nil
+	}
+	return nil, nil
+}
+
+// imageObject is an image as a plan sees it. Its ID is the hash of its content, so it is its own
+// declaration, and nobody can change it.
+func imageObject(k *kind, a planner.Address, id, name string) planner.Object {
+	fields := k.table.observed(tree{"Id": id}, nil)
+	o := planner.Object{Addr: a, Kind: k.name, ID: id, Name: name, Schema: planner.Schema,
+		Observed: fields, Declared: fields, Digest: planner.Digest(fields)}
+	o.Fingerprint = fingerprint(o)
+	return o
+}
+
+func imageRows(attr, label string) []row {
+	return []row{{path: "Id", norm: text, attr: attr, label: label, show: planner.Headline}}
+}
+
+// inspectImage shows of an image what it is, and leaves away where and how the engine keeps it.
+func inspectImage(ctx context.Context, e *Engine, id string) (tree, error) {
+	got, err := e.imageAt(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return tree{"Id": got.ID}, nil
 }
 
 // shortID is an ID as people read it.

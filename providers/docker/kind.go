@@ -60,8 +60,15 @@ const (
 // kinds are all kinds, in the order in which dependencies go.
 func kinds() []kind {
 	return []kind{
+		toolKind(),
+		shimKind(),
+		seedKind(),
+		pinnedKind(),
 		uplinkKind(),
 		networkKind(),
+		proxyKind(),
+		agentKind(),
+		runnerKind(),
 		helperKind(),
 		strayKind(listNetworks, removeNetwork),
 		strayKind(listContainers, removeLeftover),

@@ -1,0 +1,296 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// Proxies, agents and runners are containers and have everything in common but what is wanted: how one
+// is made and removed is here, what of it is compared is in containerrows.go, and how both sides get
+// the one form in which they are compared is in containertree.go.
+
+// containerSpec is all that is sent to make one container.
+type containerSpec struct {
+	name   string
+	config container.Config
+	host   container.HostConfig
+	// endpoints are the networks that it is on: created on the first, connected to the others. Without
+	// any it is on the engine's network "none".
+	endpoints []endpointSpec
+	// own says that its image is sandplan.image, which is loaded when it is missing.
+	own bool
+}
+
+// endpointSpec is one network of a container.
+type endpointSpec struct {
+	role     string // under which it stands in rows
+	network  planner.Address
+	settings network.EndpointSettings
+}
+
+// The roles of a container's networks.
+const (
+	roleUplink  = "uplink"
+	roleNetwork = "network"
+	roleNone    = "none" // the engine's own name for it
+)
+
+// newEndpoint is a fixed address on a network, and nothing that the engine would choose by itself.
+func newEndpoint(role string, a planner.Address, addr netip.Addr) endpointSpec {
+	return endpointSpec{role: role, network: a, settings: network.EndpointSettings{
+		IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr.String()},
+		Links:      []string{},
+		Aliases:    []string{},
+		DriverOpts: map[string]string{},
+	}}
+}
+
+// tree is the container as inspect will show it.
+func (s containerSpec) tree() tree {
+	networks := tree{}
+	for _, e := range s.endpoints {
+		networks[e.role] = map[string]any(treeOf(e.settings))
+	}
+	if len(s.endpoints) == 0 {
+		networks[roleNone] = map[string]any(treeOf(network.EndpointSettings{}))
+	}
+	v := tree{
+		"Name":            "/" + s.name,
+		"Image":           s.config.Image,
+		"Platform":        "linux",
+		"Config":          map[string]any(treeOf(s.config)),
+		"HostConfig":      map[string]any(treeOf(s.host)),
+		"NetworkSettings": map[string]any{"Networks": map[string]any(networks)},
+	}
+	arrangeContainer(v, "")
+	return v
+}
+
+// create makes the container. The engine takes a network by its ID and shows it by its name.
+func (s containerSpec) create(ctx context.Context, e *Engine, labels map[string]string, ids planner.IDs) (string, error) {
+	config, host := s.config, s.host
+	config.Labels = maps.Clone(s.config.Labels)
+	if config.Labels == nil {
+		config.Labels = map[string]string{}
+	}
+	maps.Copy(config.Labels, labels)
+	mode, err := resolveRef(string(host.NetworkMode), ids)
+	if err != nil {
+		return "", err
+	}
+	host.NetworkMode = container.NetworkMode(mode)
+	networking := &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{}}
+	if len(s.endpoints) > 0 {
+		settings := s.endpoints[0].settings
+		networking.EndpointsConfig[mode] = &settings
+	}
+	create := func() (string, error) {
+		made, err := e.cli.ContainerCreate(ctx, &config, &host, networking, nil, s.name)
+		return made.ID, err
+	}
+	id, err := "", error(nil)
+	if s.own {
+		own, ownErr := e.own()
+		if ownErr != nil {
+			return "", ownErr
+		}
+		id, err = createFrom(ctx, e.cli, own, create)
+	} else {
+		id, err = create()
+	}
+	if errdefs.IsConflict(err) {
+		return "", fmt.Errorf("create container %s: another one of this name is there and is not this scope's; "+
+			"see it with \"docker inspect %s\" and remove or rename it: %w", s.name, s.name, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("create container %s: %w", s.name, err)
+	}
+	for i := 1; i < len(s.endpoints); i++ {
+		if err := connect(ctx, e, s.endpoints[i], id, ids); err != nil {
+			return id, fmt.Errorf("create container %s: %w", s.name, err)
+		}
+	}
+	return id, nil
+}
+
+func connect(ctx context.Context, e *Engine, to endpointSpec, container string, ids planner.IDs) error {
+	id, err := resolveRef(refTo(to.network), ids)
+	if err != nil {
+		return err
+	}
+	settings := to.settings
+	if err := e.cli.NetworkConnect(ctx, id, container, &settings); err != nil {
+		return fmt.Errorf("connect it to %s: %w", to.network, err)
+	}
+	return nil
+}
+
+// containerKind is what the kinds of containers have in common.
+func containerKind(name planner.Kind, rows []row) kind {
+	return kind{
+		name:     name,
+		table:    newTable([]string{"Config", "HostConfig", "NetworkSettings.Networks", "Mounts", "Changes"}, rows),
+		list:     listContainers,
+		inspect:  inspectContainer,
+		complete: completeContainer,
+		remove:   removeContainer,
+	}
+}
+
+func inspectContainer(ctx context.Context, e *Engine, id string) (tree, error) {
+	return e.inspect(ctx, "/containers/"+id+"/json")
+}
+
+// completeContainer names the container's networks by their roles, adds what was written into its
+// file system, and brings the rest into the form of rows.
+func completeContainer(ctx context.Context, l *look, v tree) error {
+	if _, ok := v["HostConfig"].(map[string]any)["Memory"]; !ok {
+		return fmt.Errorf("container %s: the engine showed the short form of it", treeName(v))
+	}
+	id, _ := readIdentity(labelsOf(treeLabels(v)))
+	nameNetworks(v, id.address, l)
+	// What never started cannot have written anything, and copying into a read-only root is refused.
+	if l.gate || treeStatus(v) != planner.StatusCreated {
+		raw, err := l.engine.get(ctx, "/containers/"+treeID(v)+"/changes", nil)
+		if err != nil {
+			return fmt.Errorf("see what was written into container %s: %w", treeName(v), err)
+		}
+		changes, err := decodeTrees(orNull(raw))
+		if err != nil {
+			return fmt.Errorf("see what was written into container %s: %w", treeName(v), err)
+		}
+		v["Changes"] = unexpectedChanges(v, changes)
+	}
+	arrangeContainer(v, l.engine.info.DataDir)
+	return nil
+}
+
+// nameNetworks keys a container's endpoints by role. A running endpoint shows the ID of its network,
+// one that never ran only the name, under which it will look for it. An endpoint on anything but our
+// own networks keeps the name that it has, and is then one that no row expects.
+func nameNetworks(v tree, a planner.Address, l *look) {
+	settings, _ := v["NetworkSettings"].(map[string]any)
+	networks, ok := settings["Networks"].(map[string]any)
+	if !ok {
+		return
+	}
+	own := a.Invocation().With(planner.PartNetwork)
+	roles := map[planner.Address]string{own: roleNetwork, planner.AddrUplink: roleUplink}
+	out := make(map[string]any, len(networks))
+	for name, endpoint := range networks {
+		e, ok := endpoint.(map[string]any)
+		if !ok {
+			out[name] = endpoint
+			continue
+		}
+		role := name
+		if id, _ := e["NetworkID"].(string); id != "" {
+			if r := roles[l.refs[id]]; r != "" {
+				role = r
+			}
+		} else {
+			for addr, r := range roles {
+				if name == objectName(l.scope, addr) {
+					role = r
+				}
+			}
+		}
+		if _, twice := out[role]; twice {
+			role = name
+		}
+		out[role] = endpoint
+	}
+	settings["Networks"] = out
+}
+
+// unexpectedChanges are the differences of a container's file system from its image, without the
+// directories that the engine makes to mount something on.
+func unexpectedChanges(v tree, changes []tree) []any {
+	const deleted = "2"
+	out := []any{}
+	for _, c := range changes {
+		path, _ := c["Path"].(string)
+		if fmt.Sprint(c["Kind"]) != deleted && leadsToMount(v, path) {
+			continue
+		}
+		out = append(out, map[string]any(c))
+	}
+	return out
+}
+
+func leadsToMount(v tree, path string) bool {
+	host, _ := v["HostConfig"].(map[string]any)
+	tmpfs, _ := host["Tmpfs"].(map[string]any)
+	for target := range tmpfs {
+		if within(path, target) {
+			return true
+		}
+	}
+	mounts, _ := host["Mounts"].([]any)
+	for _, m := range mounts {
+		m, _ := m.(map[string]any)
+		if target, _ := m["Target"].(string); within(path, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// removeContainer ends and removes a container with its anonymous volumes.
+func removeContainer(ctx context.Context, e *Engine, o planner.Object) error {
+	err := e.cli.ContainerRemove(ctx, o.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	switch {
+	case err == nil || errdefs.IsNotFound(err):
+		return nil
+	case errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress"):
+		return e.waitGone(ctx, o)
+	}
+	return fmt.Errorf("remove container %s: %w", o.Name, err)
+}
+
+// waitGone waits for somebody else's removal of the same container.
+func (e *Engine) waitGone(ctx context.Context, o planner.Object) error {
+	for {
+		_, err := inspectContainer(ctx, e, o.ID)
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the removal of container %s: %w", o.Name, err)
+		}
+		if err := pause(ctx, settleTime); err != nil {
+			return fmt.Errorf("wait for the removal of container %s: %w", o.Name, err)
+		}
+	}
+}
+
+// bindMount is a bind with every option spelled out. It is not recursive: on 20.10 a mount below a
+// read-only bind stays writable.
+func (b bind) mount() mount.Mount {
+	return mount.Mount{
+		Type:        mount.TypeBind,
+		Source:      b.source,
+		Target:      b.target,
+		ReadOnly:    b.readOnly,
+		Consistency: mount.ConsistencyDefault,
+		BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate, NonRecursive: true},
+	}
+}
+
+// orNull: an engine that has no changes to tell answers null.
+func orNull(raw []byte) []byte {
+	if strings.TrimSpace(string(raw)) == "null" {
+		return []byte("[]")
+	}
+	return raw
+}

@@ -1,0 +1,235 @@
+package docker
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/shim"
+)
+
+// What stands for a property that says the same as others do. Where it does not, the property stays
+// as it is, and so differs.
+const (
+	sameAsConfig = "as Config says"
+	sameAsHost   = "as HostConfig says"
+)
+
+// arrangeContainer brings a container's tree, wanted or observed, into the form that rows describe:
+// lists that are sets by name become objects, the one JSON argument of sandplan's own programs becomes
+// what it says, and what repeats other properties is checked against them. It changes v in place, and
+// an arranged tree not at all.
+func arrangeContainer(v tree, dataDir string) {
+	config, _ := v["Config"].(map[string]any)
+	host, _ := v["HostConfig"].(map[string]any)
+	if config == nil || host == nil {
+		return
+	}
+	arrangeProcess(v, config)
+	if s, ok := v["Name"].(string); ok {
+		v["Name"] = strings.TrimPrefix(s, "/")
+	}
+	if asked, ok := config["Image"].(string); ok && asked == v["Image"] {
+		config["Image"] = sameAsImage
+	}
+	config["Env"] = envByName(config["Env"])
+	config["Cmd"] = decodeArgument(config["Cmd"])
+
+	mounts, ok := host["Mounts"].([]any)
+	if host["Mounts"] == nil {
+		mounts, ok = []any{}, true
+	}
+	if ok {
+		if sameMounts(mounts, v["Mounts"], dataDir) {
+			v["Mounts"] = sameAsHost
+		}
+		host["Mounts"] = mountsByTarget(mounts)
+	}
+	settings, _ := v["NetworkSettings"].(map[string]any)
+	networks, _ := settings["Networks"].(map[string]any)
+	id, _ := v["Id"].(string)
+	name, _ := v["Name"].(string)
+	hostname, _ := config["Hostname"].(string)
+	for _, e := range networks {
+		if e, ok := e.(map[string]any); ok {
+			arrangeEndpoint(e, shortID(id), name, hostname)
+		}
+	}
+}
+
+// sameAsImage: Config.Image repeats what was asked for. We ask by ID, so it is the image's.
+const sameAsImage = "as Image says"
+
+// arrangeProcess checks what the engine runs against what it was told to run. A wanted tree has no
+// Path: it is what follows from the request.
+func arrangeProcess(v tree, config map[string]any) {
+	if v["Path"] == nil && v["Args"] == nil {
+		v["Path"], v["Args"] = sameAsConfig, sameAsConfig
+		return
+	}
+	entry, _ := config["Entrypoint"].([]any)
+	cmd, _ := config["Cmd"].([]any)
+	args, _ := v["Args"].([]any)
+	run := append([]any{v["Path"]}, args...)
+	if planner.JSON(run) == planner.JSON(append(slices.Clone(entry), cmd...)) {
+		v["Path"], v["Args"] = sameAsConfig, sameAsConfig
+	}
+}
+
+// envByName turns NAME=value into an object; a bare NAME takes the variable of the image away and
+// becomes null. A name that is there twice leaves the list as it is.
+func envByName(v any) any {
+	items, ok := v.([]any)
+	if v == nil {
+		return map[string]any{}
+	}
+	if !ok {
+		return v
+	}
+	out := make(map[string]any, len(items))
+	for _, item := range items {
+		s, ok := item.(string)
+		if !ok {
+			return v
+		}
+		name, value, has := strings.Cut(s, "=")
+		if _, twice := out[name]; twice {
+			return v
+		}
+		out[name] = nil
+		if has {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// decodeArgument replaces the JSON argument of shim and proxy by what it says, for rows of its own.
+// Only an argument that is written exactly as the program writes it is taken apart: another spelling
+// might be read differently by the process that gets it.
+func decodeArgument(v any) any {
+	cmd, ok := v.([]any)
+	if !ok || len(cmd) != 2 {
+		return v
+	}
+	text, ok := cmd[1].(string)
+	if !ok {
+		return v
+	}
+	var encode func() (string, error)
+	switch cmd[0] {
+	case commandShim:
+		c := new(shim.Config)
+		if json.Unmarshal([]byte(text), c) != nil {
+			return v
+		}
+		encode = c.Arg
+	case commandEgress:
+		c := new(egress.Config)
+		if json.Unmarshal([]byte(text), c) != nil {
+			return v
+		}
+		encode = c.Arg
+	default:
+		return v
+	}
+	if again, err := encode(); err != nil || again != text {
+		return v
+	}
+	said, err := decodeTree([]byte(text))
+	if err != nil {
+		return v
+	}
+	if cmd[0] == commandEgress {
+		splitHosts(said)
+	}
+	return []any{cmd[0], map[string]any(said)}
+}
+
+// mountsByTarget turns the list of mounts into an object: those that every agent has by their target,
+// all others together. A target that is there twice leaves the list as it is.
+func mountsByTarget(list []any) any {
+	out, others := map[string]any{}, map[string]any{}
+	for _, item := range list {
+		m, _ := item.(map[string]any)
+		target, ok := m["Target"].(string)
+		if !ok {
+			return list
+		}
+		into := others
+		if slices.Contains(commonTargets(), target) {
+			into = out
+		}
+		if _, twice := into[target]; twice {
+			return list
+		}
+		into[target] = m
+	}
+	out[otherMounts] = others
+	return out
+}
+
+// otherMounts is where mounts stand that only some containers have: a configuration directory, the
+// repository of a linked worktree.
+const otherMounts = "others"
+
+// commonTargets have rows with the user's attributes.
+func commonTargets() []string { return []string{policy.Worktree, policy.Worktree + "/.git", toolDir} }
+
+// sameMounts reports whether the mounts that the engine resolved are those that it was asked for.
+func sameMounts(asked []any, resolved any, dataDir string) bool {
+	if resolved == nil && dataDir == "" {
+		return true // a wanted tree: what the engine makes of the request is not known yet
+	}
+	got, ok := resolved.([]any)
+	if !ok || len(got) != len(asked) {
+		return false
+	}
+	seen := map[planner.Value]bool{}
+	for _, item := range asked {
+		m, _ := item.(map[string]any)
+		seen[planner.JSON(mountPoint(m, dataDir))] = true
+	}
+	for _, item := range got {
+		if !seen[planner.JSON(item)] {
+			return false
+		}
+	}
+	return len(seen) == len(got)
+}
+
+// mountPoint is how the engine shows a bind or a volume that it was asked for.
+func mountPoint(m map[string]any, dataDir string) map[string]any {
+	readOnly, _ := m["ReadOnly"].(bool)
+	options, _ := m["BindOptions"].(map[string]any)
+	propagation, _ := options["Propagation"].(string)
+	out := map[string]any{"Type": m["Type"], "Source": m["Source"], "Destination": m["Target"], "Mode": "", "RW": !readOnly, "Propagation": propagation}
+	if m["Type"] == "volume" {
+		name, _ := m["Source"].(string)
+		out["Name"], out["Driver"], out["Mode"] = name, "local", "z"
+		out["Source"] = dataDir + "/volumes/" + name + "/_data"
+	}
+	return out
+}
+
+// arrangeEndpoint takes away what the engine fills in by itself while a container runs: the address
+// that it was given, and names that are the container's own anyway.
+func arrangeEndpoint(e map[string]any, names ...string) {
+	ipam, _ := e["IPAMConfig"].(map[string]any)
+	if live := e["IPAddress"]; live == nil || live == "" {
+		e["IPAddress"] = orElse("")(ipam["IPv4Address"])
+	}
+	for _, key := range []string{"Aliases", "DNSNames"} {
+		list, ok := e[key].([]any)
+		if !ok {
+			continue
+		}
+		e[key] = slices.DeleteFunc(slices.Clone(list), func(name any) bool {
+			s, ok := name.(string)
+			return ok && slices.Contains(names, s)
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path"
+
+	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+)
+
+// kindInspection marks the container that Pin looks into an image through. It belongs to no scope.
+const kindInspection planner.Kind = "inspection"
+
+// Pin says what an image is now, for the lock file. For an agent's image it also looks inside, once:
+// whether there is a shell, and which of the proven CLIs it holds.
+func (e *Engine) Pin(ctx context.Context, ref string, agent bool) (hclspec.LockImage, error) {
+	got, err := e.imageAt(ctx, ref)
+	if errdefs.IsNotFound(err) {
+		return hclspec.LockImage{}, fmt.Errorf("the engine (%s) has no image %s: build it (`docker build -t %s DIRECTORY`), load it (`docker load -i FILE`), "+
+			"or pull it (`docker pull %s`), then run `sandplan init` again", e.host, ref, ref, ref)
+	}
+	if err != nil {
+		return hclspec.LockImage{}, err
+	}
+	p, err := e.usable(ref, got)
+	if err != nil {
+		return hclspec.LockImage{}, err
+	}
+	l := hclspec.LockImage{Ref: ref, Digest: digestOf(ref, got.RepoDigests), IDs: []string{p.id}, Config: p.config}
+	if !agent {
+		return l, nil
+	}
+	if l.CLI, l.Shell, err = e.lookInside(ctx, p); err != nil {
+		return hclspec.LockImage{}, fmt.Errorf("look into image %s: %w", ref, err)
+	}
+	l.Inspected = true
+	return l, nil
+}
+
+// digestOf is the digest under which the image was pulled from its registry, "" for a local build.
+func digestOf(ref string, repoDigests []string) string {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return ""
+	}
+	for _, d := range repoDigests {
+		other, err := reference.ParseNormalizedNamed(d)
+		if err != nil || other.Name() != named.Name() {
+			continue
+		}
+		if c, ok := other.(reference.Canonical); ok {
+			return c.Digest().String()
+		}
+	}
+	return ""
+}
+
+// lookInside reads files of an image through a container that never runs. A VOLUME of the image is
+// covered there as it will be in an agent's container.
+func (e *Engine) lookInside(ctx context.Context, p pinnedImage) (cli string, shell bool, err error) {
+	id, err := e.createInspection(ctx, p)
+	if err != nil {
+		return "", false, err
+	}
+	defer func() {
+		// It must go even when the command is interrupted.
+		e.cli.ContainerRemove(context.WithoutCancel(ctx), id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	}()
+	for _, file := range policy.ShellPaths() {
+		_, err := e.cli.ContainerStatPath(ctx, id, file)
+		if err == nil {
+			shell = true
+			break
+		}
+		if !errdefs.IsNotFound(err) {
+			return "", false, err
+		}
+	}
+	for _, kind := range []string{policy.KindClaude, policy.KindCodex} {
+		sum, err := e.hashFile(ctx, id, policy.CLIPath(kind))
+		if err != nil {
+			return "", false, err
+		}
+		if found, version, ok := policy.IdentifyCLI(sum); ok && found == kind {
+			return version, shell, nil
+		}
+	}
+	return "", shell, nil
+}
+
+// createInspection creates the container, after removing one that a crash has left behind.
+func (e *Engine) createInspection(ctx context.Context, p pinnedImage) (string, error) {
+	config := hardenedConfig(p.id, []string{})
+	config.User = proxyUser
+	config.Labels = map[string]string{labelSchema: planner.Schema, labelKind: string(kindInspection)}
+	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
+	host.Tmpfs = map[string]string{}
+	for _, v := range p.config.Volumes {
+		host.Tmpfs[path.Clean(v)] = "rw,nosuid,nodev,noexec,size=4096"
+	}
+	name := "sandplan-init-" + shortID(p.id)
+	create := func() (string, error) {
+		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, name)
+		return made.ID, err
+	}
+	id, err := create()
+	if !errdefs.IsConflict(err) {
+		return id, err
+	}
+	old, inspectErr := e.inspect(ctx, "/containers/"+name+"/json")
+	if inspectErr != nil || labelsOf(treeLabels(old))[labelKind] != string(kindInspection) || treeStatus(old) != planner.StatusCreated {
+		return "", err
+	}
+	if err := e.cli.ContainerRemove(ctx, treeID(old), container.RemoveOptions{RemoveVolumes: true}); err != nil && !errdefs.IsNotFound(err) {
+		return "", err
+	}
+	return create()
+}
+
+// hashFile is the SHA-256 of a regular file of a container in hex, "" when there is none.
+func (e *Engine) hashFile(ctx context.Context, id, file string) (string, error) {
+	const links = 8
+	for range links {
+		stat, err := e.cli.ContainerStatPath(ctx, id, file)
+		if errdefs.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if stat.Mode&os.ModeSymlink == 0 {
+			break
+		}
+		file = stat.LinkTarget // the engine has resolved it within the container
+	}
+	body, stat, err := e.cli.CopyFromContainer(ctx, id, file)
+	if errdefs.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	if !stat.Mode.IsRegular() {
+		return "", nil
+	}
+	tr := tar.NewReader(body)
+	if _, err := tr.Next(); err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, tr); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

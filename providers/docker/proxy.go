@@ -1,0 +1,158 @@
+package docker
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+	"github.com/sandplan/sandplan/providers/docker/egress"
+)
+
+// desiredProxy is the container of an invocation's proxy: the one neighbour of the agent, and the only
+// way out. It holds nothing but sandplan's own program.
+type desiredProxy struct {
+	scope   planner.Scope
+	addr    planner.Address
+	command policy.Command
+	image   string // the ID of sandplan.image
+	subnet  planner.Subnet
+	dns     []netip.Addr
+	upload  int64
+	// priority says that the engine knows which of two networks the default route goes to (API 1.48).
+	// Older ones take the first.
+	priority bool
+}
+
+// proxySysctls make the proxy no router between its networks, and let it answer for addresses of the
+// interface only that is asked. IP forwarding is on in every new network namespace of an engine.
+func proxySysctls() map[string]string {
+	return map[string]string{
+		"net.ipv4.ip_forward":          "0",
+		"net.ipv4.conf.all.arp_ignore": "1",
+		"net.ipv4.conf.all.rp_filter":  "1",
+	}
+}
+
+func (d desiredProxy) container() (containerSpec, error) {
+	c := egress.Config{
+		Invocation:  d.command.Invocation(),
+		Declaration: "vendor." + d.command.Vendor(),
+		Listen:      netip.AddrPortFrom(d.subnet.Proxy, egress.Port).String(),
+		Agent:       d.subnet.Agent.String(),
+		DNS:         []string{},
+		Sysctls:     proxySysctls(),
+		Limits:      egress.DefaultLimits(d.upload),
+	}
+	for _, a := range d.dns {
+		c.DNS = append(c.DNS, a.String())
+	}
+	for _, h := range d.command.Hosts() {
+		c.Hosts = append(c.Hosts, egress.Host{Name: h.Name, Port: h.Port, Addresses: h.Addresses, TLS: h.TLS, Decl: h.Decl})
+	}
+	arg, err := c.Arg()
+	if err != nil {
+		return containerSpec{}, err
+	}
+	config := hardenedConfig(d.image, []string{commandEgress, arg})
+	config.Hostname = planner.PartProxy
+	config.User = proxyUser
+	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: 1e9, pids: 64}, ProxySeccomp())
+	host.LogConfig.Config["max-size"] = "32m" // above what the proxy writes before it ends by itself
+	host.NetworkMode = networkMode(planner.AddrUplink)
+	host.Sysctls = proxySysctls()
+	uplink := newEndpoint(roleUplink, planner.AddrUplink, d.subnet.Uplink)
+	if d.priority {
+		uplink.settings.GwPriority = 1
+	}
+	return containerSpec{
+		name:   objectName(d.scope, d.addr),
+		config: config,
+		host:   host,
+		own:    true,
+		// The default route goes to the network that the container is created on, on every engine tested.
+		endpoints: []endpointSpec{uplink, newEndpoint(roleNetwork, d.addr.Invocation().With(planner.PartNetwork), d.subnet.Proxy)},
+	}, nil
+}
+
+func networkMode(a planner.Address) container.NetworkMode { return container.NetworkMode(refTo(a)) }
+
+func proxyRows() []row {
+	at := "Config.Cmd[1]."
+	rows := append(containerRows(), endpointRows(roleUplink)...)
+	rows = append(rows, endpointRows(roleNetwork)...)
+	for i := range rows {
+		switch rows[i].path {
+		case "NetworkSettings.Networks.uplink.IPAMConfig.IPv4Address":
+			rows[i].label, rows[i].show = "uplink address", planner.Headline
+		case "Image", "Config.User", "HostConfig.Memory", "HostConfig.MemorySwap", "HostConfig.NanoCpus", "HostConfig.PidsLimit":
+			rows[i].attr, rows[i].show = "", planner.Detail // built in
+		}
+		if strings.HasPrefix(rows[i].path, "HostConfig.Mounts[") {
+			rows[i].attr, rows[i].show = "", planner.Detail // it has none
+		}
+	}
+	rows = append(rows,
+		row{path: at + "invocation", norm: text},
+		row{path: at + "declaration", norm: text},
+		row{path: at + "listen", norm: text, label: "listen", show: planner.Headline},
+		row{path: at + "agent", norm: text},
+		row{path: at + "hosts", norm: each(hostText), attr: "hosts", show: planner.Headline},
+		row{path: at + "hosts_decl", norm: list},
+		row{path: at + "dns", norm: list, attr: "dns"},
+		row{path: at + "sysctls", norm: dict},
+		row{path: at + "limits.upload_bytes", norm: integer, attr: "limits.upload", unit: planner.UnitBytes},
+	)
+	for _, name := range []string{"tunnels", "tunnels_per_second", "head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms",
+		"download_bytes", "log_bytes", "silence_ms", "memory_bytes"} {
+		rows = append(rows, row{path: at + "limits." + name, norm: integer})
+	}
+	return rows
+}
+
+// hostText is a host as people write it: NAME:PORT, and what is out of the ordinary behind it.
+func hostText(v any) any {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	var h egress.Host
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&h); err != nil || h.Decl != "" {
+		return v
+	}
+	s := hostPort(h.Name, h.Port)
+	if len(h.Addresses) > 0 {
+		s += " at " + strings.Join(h.Addresses, ", ")
+	}
+	if !h.TLS {
+		s += " without TLS"
+	}
+	return s
+}
+
+// splitHosts takes the addresses of declarations, which only log lines show, apart from the hosts.
+func splitHosts(said tree) {
+	hosts, _ := said["hosts"].([]any)
+	decls := make([]any, len(hosts))
+	for i, h := range hosts {
+		if h, ok := h.(map[string]any); ok {
+			decls[i] = h["decl"]
+			delete(h, "decl")
+		}
+	}
+	said["hosts_decl"] = decls
+}
+
+func proxyKind() kind {
+	k := containerKind(planner.KindProxy, proxyRows())
+	k.needs = func(a planner.Address) []planner.Address {
+		return []planner.Address{planner.AddrImage, planner.AddrUplink, a.Invocation().With(planner.PartNetwork)}
+	}
+	return k
+}

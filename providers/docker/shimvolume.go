@@ -1,0 +1,274 @@
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// kindSeed marks the container that a shim volume was filled by. It is a part of sandplan.shim: it was
+// created and never started, which makes the engine copy the image's directory into the volume, shows
+// that this has been done, and lets the bytes be read back.
+const kindSeed planner.Kind = "shim-seed"
+
+// desiredShim is the volume that every agent and runner has read-only at /.sandplan, with its seed.
+type desiredShim struct {
+	scope   planner.Scope
+	image   string // the ID of sandplan.image
+	content map[string]any
+}
+
+// name holds the image's digest: an upgrade is another volume, and needs no agent to let go of this one.
+func (d desiredShim) name() string { return objectName(d.scope, planner.AddrShim, d.image) }
+
+func (d desiredShim) tree() tree {
+	v := tree{
+		"Name":    d.name(),
+		"Driver":  "local",
+		"Scope":   "local",
+		"Content": d.content,
+		"Seed": map[string]any{
+			"Image":  d.image,
+			"State":  "created",
+			"Mounts": []any{seedMount(d.name())},
+		},
+	}
+	arrangeVolume(v, "")
+	return v
+}
+
+// shimContent is what the volume holds, seen through the seed.
+func shimContent(b *binary) map[string]any {
+	return map[string]any{path.Base(toolBinary): "sha256:" + b.sha256 + " mode 0555 owner 0:0"}
+}
+
+func seedMount(volume string) map[string]any {
+	return map[string]any{"Type": "volume", "Name": volume, "Destination": toolDir, "RW": true}
+}
+
+// arrangeVolume replaces what follows from the rest.
+func arrangeVolume(v tree, dataDir string) {
+	name, _ := v["Name"].(string)
+	if v["Mountpoint"] == nil && dataDir == "" || v["Mountpoint"] == dataDir+"/volumes/"+name+"/_data" {
+		v["Mountpoint"] = inDataDir
+	}
+}
+
+const inDataDir = "in the engine's data directory"
+
+func (d desiredShim) create(ctx context.Context, e *Engine, labels map[string]string, _ planner.IDs) (string, error) {
+	name := d.name()
+	made, err := e.cli.VolumeCreate(ctx, volume.CreateOptions{Name: name, Driver: "local", DriverOpts: map[string]string{}, Labels: labels})
+	if err != nil {
+		return "", fmt.Errorf("create volume %s: %w", name, err)
+	}
+	// On a taken name the engine returns what is there, and says nothing.
+	if !maps.Equal(made.Labels, labels) {
+		return "", fmt.Errorf("create volume %s: one of this name is there, with other labels: it is not what this plan makes; "+
+			"see it with \"docker volume inspect %s\" and remove it", name, name)
+	}
+	if err := d.seed(ctx, e, labels); err != nil {
+		return name, err
+	}
+	return name, nil
+}
+
+// seed creates the container whose creation fills the volume. A seed that is there already, from an
+// apply that was interrupted, is what is wanted; whether it is right is compared as everything else.
+func (d desiredShim) seed(ctx context.Context, e *Engine, labels map[string]string) error {
+	own, err := e.own()
+	if err != nil {
+		return err
+	}
+	config := hardenedConfig(own.ID, []string{})
+	config.User = proxyUser
+	config.Labels = maps.Clone(labels)
+	maps.DeleteFunc(config.Labels, func(k, _ string) bool { return k == labelDeclared || k == labelDigest })
+	config.Labels[labelKind] = string(kindSeed)
+	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
+	host.Mounts = []mount.Mount{{Type: mount.TypeVolume, Source: d.name(), Target: toolDir,
+		VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local"}}}}
+	name := objectName(d.scope, planner.AddrShim, d.image, "seed")
+	_, err = createFrom(ctx, e.cli, own, func() (string, error) {
+		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, name)
+		return made.ID, err
+	})
+	if err != nil && !errdefs.IsConflict(err) {
+		return fmt.Errorf("create container %s, which fills volume %s: %w", name, d.name(), err)
+	}
+	return nil
+}
+
+func shimRowsOfVolume() []row {
+	return []row{
+		{path: "Name", norm: text, label: "name", show: planner.Headline},
+		{path: "Driver", norm: text},
+		{path: "Scope", norm: text},
+		{path: "Options", norm: dict},
+		{path: "Status", norm: dict},
+		{path: "Mountpoint", norm: exact},
+		{path: "ClusterVolume", norm: dict},
+		{path: "Labels", norm: foreignLabels},
+		{path: "Content", norm: exact, label: "content", show: planner.Headline},
+		{path: "Seed.Image", norm: text},
+		{path: "Seed.State", norm: text},
+		{path: "Seed.Mounts", norm: list},
+		{path: "Seed.ID", class: planner.ClassIgnored,
+			reason: "chosen by the engine; it is how the seed is found, what it is stands in the other rows"},
+		{path: "CreatedAt", class: planner.ClassIgnored, reason: "written by the engine; says when, not what"},
+		{path: "UsageData", class: planner.ClassIgnored, reason: "counted by the engine when it is asked to, which sandplan does not"},
+	}
+}
+
+func shimKind() kind {
+	return kind{
+		name:     planner.KindShim,
+		table:    newTable([]string{""}, shimRowsOfVolume()),
+		list:     listVolumes,
+		inspect:  func(ctx context.Context, e *Engine, id string) (tree, error) { return e.inspect(ctx, "/volumes/"+id) },
+		complete: completeShim,
+		needs:    func(planner.Address) []planner.Address { return []planner.Address{planner.AddrImage} },
+		remove:   removeShim,
+	}
+}
+
+// seedKind: a seed is looked at with its volume. One without a volume is a remnant.
+func seedKind() kind {
+	return kind{name: kindSeed, table: newTable(nil, nil), list: listContainers, companion: planner.KindShim, inspect: inspectContainer, remove: removeContainer}
+}
+
+// completeShim finds the seed of a volume and hashes the volume's content through it.
+func completeShim(ctx context.Context, l *look, v tree) error {
+	arrangeVolume(v, l.engine.info.DataDir)
+	seeds, err := l.seedsOf(ctx, treeName(v))
+	if err != nil {
+		return err
+	}
+	if len(seeds) != 1 {
+		if len(seeds) > 1 {
+			v["Seed"] = map[string]any{"State": fmt.Sprintf("%d containers use the volume as seeds", len(seeds))}
+		}
+		return nil
+	}
+	seed := seeds[0]
+	v["Seed"] = map[string]any{"ID": treeID(seed), "Image": seed["ImageID"], "State": seed["State"], "Mounts": seedMounts(seed)}
+	content, err := l.engine.readTool(ctx, treeID(seed))
+	if err != nil {
+		return fmt.Errorf("read the content of volume %s: %w", treeName(v), err)
+	}
+	v["Content"] = content
+	return nil
+}
+
+// seedsOf are the scope's seeds that mount a volume, in the form of the list.
+func (l *look) seedsOf(ctx context.Context, volume string) ([]tree, error) {
+	all, err := l.containersOf(ctx, kindSeed)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(v tree) bool {
+		return !slices.ContainsFunc(seedMounts(v), func(m any) bool { return m.(map[string]any)["Name"] == volume })
+	}), nil
+}
+
+// seedMounts are the mounts of a container in the list: only what says which volume stands where.
+func seedMounts(v tree) []any {
+	mounts, _ := v["Mounts"].([]any)
+	out := []any{}
+	for _, item := range mounts {
+		m, _ := item.(map[string]any)
+		out = append(out, map[string]any{"Type": m["Type"], "Name": m["Name"], "Destination": m["Destination"], "RW": m["RW"]})
+	}
+	return out
+}
+
+// maxTool bounds what is read of a volume that anybody on the engine may have filled.
+const maxTool = 256 * mib
+
+// readTool hashes what stands at /.sandplan of a container that never started.
+func (e *Engine) readTool(ctx context.Context, id string) (map[string]any, error) {
+	body, _, err := e.cli.CopyFromContainer(ctx, id, toolDir)
+	if errdefs.IsNotFound(err) {
+		return map[string]any{}, nil // nothing there, which is not what is wanted
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	limited := &io.LimitedReader{R: body, N: maxTool}
+	content, err := hashTree(limited)
+	if limited.N <= 0 { // not an error: whoever filled the volume so must not blind the look at all else
+		return map[string]any{toolDir: fmt.Sprintf("more than %d bytes", maxTool)}, nil
+	}
+	return content, err
+}
+
+// hashTree says of each entry below the one directory of an archive what it is.
+func hashTree(r io.Reader) (map[string]any, error) {
+	out := map[string]any{}
+	tr := tar.NewReader(r)
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		_, rel, _ := strings.Cut(path.Clean(h.Name), "/")
+		if h.Typeflag == tar.TypeDir && rel == "" {
+			continue // the directory itself
+		}
+		what := fmt.Sprintf("type %c to %q", h.Typeflag, h.Linkname)
+		if h.Typeflag == tar.TypeReg {
+			sum := sha256.New()
+			if _, err := io.Copy(sum, tr); err != nil {
+				return nil, err
+			}
+			what = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+		}
+		out[rel] = fmt.Sprintf("%s mode %04o owner %d:%d", what, h.Mode&0o7777, h.Uid, h.Gid)
+	}
+}
+
+// removeShim removes the seed, then the volume.
+func removeShim(ctx context.Context, e *Engine, o planner.Object) error {
+	v, err := e.inspect(ctx, "/volumes/"+o.ID)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at volume %s: %w", o.ID, err)
+	}
+	// A volume has no ID but its name, so what stands there may have changed since it was seen.
+	id, ok := readIdentity(labelsOf(v["Labels"]))
+	if !ok || id.address != o.Addr {
+		return fmt.Errorf("volume %s is not sandplan's any more; it stays", o.ID)
+	}
+	l := &look{engine: e, scope: id.scope}
+	seeds, err := l.seedsOf(ctx, o.ID)
+	if err != nil {
+		return fmt.Errorf("find what fills volume %s: %w", o.ID, err)
+	}
+	for _, s := range seeds {
+		if err := e.cli.ContainerRemove(ctx, treeID(s), container.RemoveOptions{Force: true}); err != nil && !errdefs.IsNotFound(err) {
+			return fmt.Errorf("remove container %s: %w", treeName(s), err)
+		}
+	}
+	return removeVolume(ctx, e, o)
+}
