@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -66,6 +67,20 @@ type Value struct {
 // and spellings are the business of the kind that declares the field: v is already normalised.
 // It panics when v has no JSON form, which only a mistake in a kind's table can cause.
 func JSON(v any) Value {
+	switch v := v.(type) { // nearly all values are one of these, and a plan has some ten thousand
+	case nil:
+		return Value{text: "null"}
+	case bool:
+		return Value{text: strconv.FormatBool(v)}
+	case string:
+		if isPlain(v) {
+			return Value{text: `"` + v + `"`}
+		}
+	case json.Number:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && strconv.FormatInt(n, 10) == string(v) {
+			return Value{text: string(v)}
+		}
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -73,6 +88,9 @@ func JSON(v any) Value {
 		panic(fmt.Sprintf("value without a JSON form: %v", err))
 	}
 	text := bytes.TrimSpace(buf.Bytes())
+	if isTree(v) {
+		return Value{text: string(text)}
+	}
 	// A struct's fields come in the order of their declaration: decode once more so that keys are sorted.
 	var tree any
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -85,6 +103,34 @@ func JSON(v any) Value {
 		panic(fmt.Sprintf("value without a JSON form: %v", err))
 	}
 	return Value{text: string(bytes.TrimSpace(buf.Bytes()))}
+}
+
+// isTree reports whether v is made of what JSON decodes to: its keys are written in order as it is.
+func isTree(v any) bool {
+	switch v := v.(type) {
+	case nil, bool, string, json.Number:
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(x any) bool { return !isTree(x) })
+	case map[string]any:
+		for _, x := range v {
+			if !isTree(x) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// isPlain reports whether a text is the same in JSON, but for the quotes.
+func isPlain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // Ref is the engine ID of the object at a, whatever it is or will be.
@@ -268,10 +314,8 @@ func Declared(fields []Field) []byte {
 
 // appendText appends s as JSON. Every plan writes some hundred thousand paths, which are plain ASCII.
 func appendText(b []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(b, JSON(s).text...)
-		}
+	if !isPlain(s) {
+		return append(b, JSON(s).text...)
 	}
 	b = append(b, '"')
 	b = append(b, s...)

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,27 @@ func TestValueIsCanonical(t *testing.T) {
 	}
 	if Ref("sandplan.shim") == JSON("sandplan.shim") {
 		t.Error("a reference is not the text of its address")
+	}
+}
+
+func TestValueOfAnyTypeIsTheSame(t *testing.T) {
+	for _, text := range []string{"null", "true", `"plain"`, `"a\"b\\c"`, `"\u2028ü\u0000"`, `"<"`, "0", "-7", "1.50", "1e3", "[]", "{}",
+		`[1,{"b":[null],"a":"x"}]`} {
+		var tree, loose any
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.UseNumber()
+		if err := dec.Decode(&tree); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(text), &loose); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := JSON(tree), JSON(json.RawMessage(text)); a != b {
+			t.Errorf("%s is %s as a tree and %s as text", text, a.Text(), b.Text())
+		}
+		if a, b := JSON(loose), JSON([]any{loose}); "["+a.Text()+"]" != b.Text() {
+			t.Errorf("%s is %s alone and %s in a list", text, a.Text(), b.Text())
+		}
 	}
 }
 
