@@ -2,7 +2,6 @@ package planner
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -156,35 +155,7 @@ func (d *differ) unwanted(a Address) Reason {
 	case plain:
 		return Reason{Code: ReasonNoKey, Text: "because " + string(block) + " has neither for_each nor count any more"}
 	case strings.HasPrefix(key, `["`):
-		return Reason{Code: ReasonNoKey, Text: "because key " + strings.Trim(key, "[]") + " is not in for_each of " + string(block)}
+		return Reason{Code: ReasonNoKey, Text: "because the key " + strings.Trim(key, "[]") + " is no longer in for_each"}
 	}
-	return Reason{Code: ReasonNoKey, Text: "because index " + key + " is outside the count of " + string(block)}
-}
-
-// fieldNames lists what differs in the user's words, three at most.
-func fieldNames(ms []Mismatch, extra []Extra) string {
-	var names []string
-	note := func(n string) {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	for _, m := range ms {
-		if m.Field.Attr != "" {
-			note(m.Field.Attr)
-		} else {
-			note(m.Field.Path)
-		}
-	}
-	for _, e := range extra {
-		note(e.Path)
-	}
-	const most = 3
-	switch n := len(names); {
-	case n == 1:
-		return names[0]
-	case n <= most:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-	return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
+	return Reason{Code: ReasonNoKey, Text: "because its index is no longer below count"}
 }

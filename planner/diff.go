@@ -254,14 +254,16 @@ func (d *differ) addComparisonReasons(c *draft) {
 		return
 	}
 	if len(c.Pending) > 0 {
-		c.add(ReasonDeclaration, "", "because "+fieldNames(c.Pending, nil)+" changed in the configuration")
+		c.add(ReasonDeclaration, "", "because its declaration was changed")
 	}
 	switch {
 	case len(c.Drift)+len(c.Extra) == 0:
 	case d.unfinished(c.Addr):
 		c.add(ReasonUnfinished, "", "because its creation was not finished")
+	case c.onlySettings():
+		c.add(ReasonDrift, "", "because its settings were changed or lost") // a reboot loses them
 	default:
-		c.add(ReasonDrift, "", "because "+fieldNames(c.Drift, c.Extra)+" changed outside sandplan")
+		c.add(ReasonDrift, "", "because somebody changed it")
 	}
 }
 
@@ -272,6 +274,11 @@ func (c *draft) restorable() bool {
 			return false
 		}
 	}
+	return c.onlySettings()
+}
+
+// onlySettings reports whether nothing but rows of ClassSet differs from the label.
+func (c *draft) onlySettings() bool {
 	return len(c.Extra) == 0 && !slices.ContainsFunc(c.Drift, func(m Mismatch) bool { return m.Field.Class != ClassSet })
 }
 

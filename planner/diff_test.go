@@ -90,8 +90,8 @@ func TestDiffOfWholeObjects(t *testing.T) {
 				`drift: invocation.a.proxy Refs.invocation.a.network: want the ID of invocation.a.network, got "dead"`,
 				`drift: invocation.a.agent Refs.invocation.a.network: want the ID of invocation.a.network, got "dead"`,
 				"create invocation.a.network it is missing",
-				"replace invocation.a.proxy Refs.invocation.a.network changed outside sandplan",
-				"replace invocation.a.agent Refs.invocation.a.network changed outside sandplan",
+				"replace invocation.a.proxy somebody changed it",
+				"replace invocation.a.agent somebody changed it",
 			),
 		},
 		{
@@ -207,7 +207,7 @@ func TestDiffOfFields(t *testing.T) {
 			want: newText(agent), have: has(world()),
 			plan: lines(
 				`pending: invocation.a.agent Text: want "new", got "old"`,
-				"replace invocation.a.agent text changed in the configuration",
+				"replace invocation.a.agent its declaration was changed",
 			),
 		},
 		{
@@ -215,7 +215,7 @@ func TestDiffOfFields(t *testing.T) {
 			want: world(), have: has(world()).tampered(proxy, "Text", "evil"),
 			plan: lines(
 				`drift: invocation.a.proxy Text: want "old", got "evil"`,
-				"replace invocation.a.proxy text changed outside sandplan",
+				"replace invocation.a.proxy somebody changed it",
 				"replace invocation.a.agent its proxy will be replaced",
 			),
 		},
@@ -225,7 +225,7 @@ func TestDiffOfFields(t *testing.T) {
 			plan: lines(
 				`drift: invocation.a.proxy Text: want "old", got "new"`,
 				`pending: invocation.a.proxy Text: want "new", got "old"`,
-				"replace invocation.a.proxy text changed outside sandplan; text changed in the configuration",
+				"replace invocation.a.proxy somebody changed it; its declaration was changed",
 				"replace invocation.a.agent its proxy will be replaced",
 			),
 		},
@@ -238,7 +238,7 @@ func TestDiffOfFields(t *testing.T) {
 			want: world(), have: has(world()).tampered(network, "Set", 0),
 			plan: lines(
 				"drift: invocation.a.network Set: want 1, got 0",
-				"update invocation.a.network Set changed outside sandplan",
+				"update invocation.a.network its settings were changed or lost",
 			),
 		},
 		{
@@ -247,7 +247,7 @@ func TestDiffOfFields(t *testing.T) {
 			plan: lines(
 				"drift: invocation.a.network Set: want 1, got 0",
 				`drift: invocation.a.network Text: want "old", got "x"`,
-				"replace invocation.a.network Set and text changed outside sandplan",
+				"replace invocation.a.network somebody changed it",
 				"replace invocation.a.proxy its network will be replaced",
 				"replace invocation.a.agent its network will be replaced",
 			),
@@ -260,7 +260,7 @@ func TestDiffOfFields(t *testing.T) {
 			plan: lines(
 				"drift: invocation.a.network has Containers.evil, which nothing declares: 10.0.0.9",
 				"drift: invocation.a.network Set: want 1, got 0",
-				"replace invocation.a.network Set and Containers.evil changed outside sandplan",
+				"replace invocation.a.network somebody changed it",
 				"replace invocation.a.proxy its network will be replaced",
 				"replace invocation.a.agent its network will be replaced",
 			),
@@ -272,7 +272,7 @@ func TestDiffOfFields(t *testing.T) {
 			}),
 			plan: lines(
 				"drift: invocation.a.agent has NetworkSettings.Networks.bridge, which nothing declares",
-				"replace invocation.a.agent NetworkSettings.Networks.bridge changed outside sandplan",
+				"replace invocation.a.agent somebody changed it",
 			),
 		},
 		{
@@ -285,7 +285,7 @@ func TestDiffOfFields(t *testing.T) {
 			have: has(world()),
 			plan: lines(
 				`pending: sandplan.image Text: want "binary-2", got "binary-1"`,
-				"replace sandplan.image text changed in the configuration",
+				"replace sandplan.image its declaration was changed",
 				"replace sandplan.shim sandplan.image will be replaced",
 				"replace invocation.a.proxy sandplan.image will be replaced",
 				"replace invocation.a.agent sandplan.shim will be replaced",
@@ -326,7 +326,7 @@ func TestDiffOfFields(t *testing.T) {
 			plan: lines(
 				"drift: invocation.a.agent has a label that does not match its own digest",
 				`pending: invocation.a.agent Text: want "old", got "evil"`,
-				"replace invocation.a.agent its label does not match its own digest; text changed in the configuration",
+				"replace invocation.a.agent its label does not match its own digest; its declaration was changed",
 			),
 		},
 		{

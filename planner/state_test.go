@@ -90,7 +90,7 @@ func TestDiffOfStates(t *testing.T) {
 			plan: lines(
 				"invocation.a is running",
 				`drift: invocation.a.agent Text: want "old", got "x"`,
-				"replace invocation.a.agent text changed outside sandplan",
+				"replace invocation.a.agent somebody changed it",
 			),
 		},
 		{
@@ -151,15 +151,15 @@ func TestDiffOfUnwanted(t *testing.T) {
 			want: slices.Concat(world(), invocation(`invocation.b["new"]`, "old")),
 			have: has(slices.Concat(both, invocation(`invocation.b["new"]`, "old"))),
 			plan: lines(append([]string{
-				`pending: invocation.b["old"] is not wanted because key "old" is not in for_each of invocation.b`},
-				deleted(`key "old" is not in for_each of invocation.b`, parts...)...)...),
+				`pending: invocation.b["old"] is not wanted because the key "old" is no longer in for_each`},
+				deleted(`the key "old" is no longer in for_each`, parts...)...)...),
 		},
 		{
 			name: "for_each empty", reason: "the block has no instance, so only the list of blocks tells that it is there",
 			want: world(), have: has(both), opts: planner.Options{Blocks: []planner.Address{"invocation.b"}},
 			plan: lines(append([]string{
-				`pending: invocation.b["old"] is not wanted because key "old" is not in for_each of invocation.b`},
-				deleted(`key "old" is not in for_each of invocation.b`, parts...)...)...),
+				`pending: invocation.b["old"] is not wanted because the key "old" is no longer in for_each`},
+				deleted(`the key "old" is no longer in for_each`, parts...)...)...),
 		},
 		{
 			name: "count lowered", reason: "instances by number; 10 stands behind 2",
@@ -168,10 +168,10 @@ func TestDiffOfUnwanted(t *testing.T) {
 			plan: lines(
 				"invocation.c[2] is absent",
 				"invocation.c[10] is absent",
-				"pending: invocation.c[2] is not wanted because index [2] is outside the count of invocation.c",
-				"pending: invocation.c[10] is not wanted because index [10] is outside the count of invocation.c",
-				"delete invocation.c[2].network index [2] is outside the count of invocation.c",
-				"delete invocation.c[10].network index [10] is outside the count of invocation.c",
+				"pending: invocation.c[2] is not wanted because its index is no longer below count",
+				"pending: invocation.c[10] is not wanted because its index is no longer below count",
+				"delete invocation.c[2].network its index is no longer below count",
+				"delete invocation.c[10].network its index is no longer below count",
 			),
 		},
 		{
@@ -269,7 +269,7 @@ func TestDiffOfOptions(t *testing.T) {
 			plan: lines(
 				`drift: sandplan.uplink Text: want "uplink", got "x"`,
 				"drift: invocation.b.network is missing",
-				"replace sandplan.uplink text changed outside sandplan",
+				"replace sandplan.uplink somebody changed it",
 				"replace invocation.a.proxy sandplan.uplink will be replaced",
 				"replace invocation.a.agent its proxy will be replaced",
 				"create invocation.b.network it is missing",
@@ -343,7 +343,7 @@ func TestDiffOfRecordedLabels(t *testing.T) {
 			have: has(world()).tampered(agent, "Text", "x"),
 			plan: lines(
 				`drift: invocation.a.agent Text: want "old", got "x"`,
-				"replace invocation.a.agent text changed outside sandplan",
+				"replace invocation.a.agent somebody changed it",
 			),
 		},
 		{
