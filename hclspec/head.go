@@ -14,7 +14,7 @@ type Head struct {
 // mistakes are ignored.
 func ReadHead(src Source) (Head, hcl.Diagnostics) {
 	l := &loader{src: src, disk: newDisk(src.FS), sections: map[string][]*section{}, locals: map[string]*hcl.Attribute{}}
-	l.spec = &Spec{Sources: map[string][]byte{}}
+	l.spec = &Spec{Sources: map[string][]byte{}, Paths: map[string]string{}}
 	var head Head
 	var diags hcl.Diagnostics
 	if l.place, diags = src.find(); diags.HasErrors() {

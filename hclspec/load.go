@@ -41,7 +41,7 @@ func Load(src Source, vars Vars, cat Catalog) (*Spec, hcl.Diagnostics) {
 		src.Workspace = "default"
 	}
 	l := &loader{src: src, cat: cat, disk: newDisk(src.FS), varSources: map[string][]byte{}, sections: map[string][]*section{}, locals: map[string]*hcl.Attribute{}}
-	l.spec = &Spec{Workspace: src.Workspace, Sources: map[string][]byte{}, FS: src.FS}
+	l.spec = &Spec{Workspace: src.Workspace, Sources: map[string][]byte{}, Paths: map[string]string{}, FS: src.FS}
 	var diags hcl.Diagnostics
 	l.place, diags = src.find()
 	l.spec.Dir, l.spec.File = l.place.dir, l.place.file
@@ -80,7 +80,7 @@ func (l *loader) parse() hcl.Diagnostics {
 			diags = append(diags, problem(ConfigNotFound, at, "%s cannot be read: %s.", file, err))
 			continue
 		}
-		l.spec.Sources[name] = src
+		l.spec.Sources[name], l.spec.Paths[name] = src, file
 		l.configs = append(l.configs, name)
 		body, more := parseConfig(src, name, l.ev.meter)
 		broken = broken || more.HasErrors()

@@ -322,6 +322,9 @@ func TestConfigurationPlaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"conf/a.hcl", "conf/a.lock.hcl", "conf/sandplan.spvars.hcl"}, sortedKeys(spec.Sources)); diff != "" {
 		t.Errorf("sources: %s", diff)
 	}
+	if diff := cmp.Diff(map[string]string{"conf/a.hcl": "/conf/a.hcl", "conf/a.lock.hcl": "/conf/a.lock.hcl", "conf/sandplan.spvars.hcl": "/conf/sandplan.spvars.hcl"}, spec.Paths); diff != "" {
+		t.Errorf("paths: %s", diff)
+	}
 	spec, diags = Load(Source{Cwd: "/conf", FS: files}, Vars{}, testCatalog)
 	if spec.Lock.Path != "/conf/.sandplan.lock.hcl" || spec.Lock.Exists || spec.File != "" {
 		t.Errorf("a directory: %+v", spec)

@@ -42,7 +42,7 @@ func (l *loader) readLock() hcl.Diagnostics {
 	if err != nil {
 		return fail(InvalidLock, at, "%s cannot be read: %s.", l.place.lock, err)
 	}
-	l.spec.Sources[name] = src
+	l.spec.Sources[name], l.spec.Paths[name] = src, l.place.lock
 	lock, diags := parseLock(src, name)
 	lock.Path, lock.Exists = l.place.lock, true
 	l.spec.Lock = lock

@@ -30,6 +30,9 @@ type Spec struct {
 	// file, and the texts of -var and the environment. What gives a sensitive variable its value is left
 	// out: sources are there to be shown.
 	Sources map[string][]byte
+	// Paths are the absolute paths of the files that were read, by the same names, those left out of
+	// Sources included. What file functions read is in Invocation.Files.
+	Paths map[string]string
 
 	Project         Val[string]
 	Workspace       string

@@ -95,7 +95,7 @@ func (l *loader) readVarFile(file, display string) ([]*given, hcl.Diagnostics) {
 	if err != nil {
 		return nil, fail(VarFileUnreadable, at, "%s cannot be read: %s.", file, err)
 	}
-	l.varSources[display] = src
+	l.varSources[display], l.spec.Paths[display] = src, file
 	body, diags := parseConfig(src, display, l.ev.meter)
 	attrs, more := body.JustAttributes()
 	for _, b := range body.Blocks {
