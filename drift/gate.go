@@ -60,7 +60,7 @@ func Gate(want []planner.Resource, s planner.Snapshot, l Look) Verdict {
 		}
 	}
 	for _, o := range s.Objects {
-		if wanted[o.Addr] == nil && o.Kind != planner.KindPinned && g.judged(o.Addr) {
+		if wanted[o.Addr] == nil && o.Kind != planner.KindPinned && !o.Shared && g.judged(o.Addr) {
 			g.refuse(nil, o.Addr, "is not wanted by the configuration; `sandplan apply` removes it")
 		}
 	}

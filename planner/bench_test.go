@@ -23,11 +23,13 @@ const (
 // large is a scope of benchInvocations, each object with as many rows as real containers have.
 func large() ([]planner.Resource, planner.Snapshot) {
 	var want []planner.Resource
+	var rows []planner.Field
+	for i := range 120 {
+		rows = append(rows, planner.Field{Path: fmt.Sprintf("Zone.Field%03d", i), Value: planner.JSON(fmt.Sprint("value of ", i))})
+	}
 	add := func(rs ...planner.Resource) {
 		for _, r := range rs {
-			for i := range 120 {
-				r.Fields = append(r.Fields, planner.Field{Path: fmt.Sprintf("Zone.Field%03d", i), Value: planner.JSON(fmt.Sprint("value of ", i))})
-			}
+			r.Fields = append(r.Fields, rows...)
 			r.Digest = planner.Digest(r.Fields)
 			want = append(want, r)
 		}

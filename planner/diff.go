@@ -124,8 +124,9 @@ func newDiffer(want []Resource, s Snapshot, o Options) *differ {
 		}
 	}
 	d.changes = slices.DeleteFunc(d.changes, func(c *draft) bool {
-		// Pinned images are not ours: one that nobody wants is nobody's business.
-		drop := c.want == nil && c.Kind == KindPinned
+		// Pinned images are not ours, and what others use is not ours alone: such a one that nobody wants here
+		// is none of this plan's business.
+		drop := c.want == nil && (c.Kind == KindPinned || c.have.Shared)
 		if drop {
 			delete(d.byAddr, c.Addr)
 		}
@@ -239,8 +240,8 @@ func (c *draft) settle() {
 	case c.want == nil:
 		c.Action = ActionDelete
 	case len(c.Reasons) == 0:
-	case c.Kind == KindPinned:
-		c.Action = ActionCreate // the pinned image is pulled; whatever else is there is left alone
+	case c.Kind == KindPinned || c.have.Shared:
+		c.Action = ActionCreate // the wanted image is pulled or made; the one that is there is left alone
 	case c.restorable():
 		c.Action = ActionRestore
 	default:

@@ -70,8 +70,8 @@ func (p *Plan) deleteNodes() []node {
 	going := map[int]bool{}
 	dependents := map[Address][]int{}
 	for i, c := range p.Changes {
-		// A pinned image is not ours to delete, whatever a plan says.
-		if (c.Action != ActionDelete && c.Action != ActionReplace) || c.Kind == KindPinned {
+		// A pinned image is not ours to delete, and a shared one not ours alone, whatever a plan says.
+		if (c.Action != ActionDelete && c.Action != ActionReplace) || c.Kind == KindPinned || c.Object.Shared {
 			continue
 		}
 		going[i] = true

@@ -83,6 +83,8 @@ type Object struct {
 	// Extra is what the object has that no row describes: an endpoint more, a file written into it, a
 	// field that this program does not know. Always drift.
 	Extra []Extra
+	// Shared is set for an image that other scopes use, too: it stays when this one does not want it any more.
+	Shared bool
 	// Fingerprint is the SHA-256 of all that was observed, for saved plans.
 	Fingerprint string
 }

@@ -226,6 +226,20 @@ func TestDiffOfOptions(t *testing.T) {
 			),
 		},
 		{
+			name: "destroy beside others", reason: "an image that another scope uses stays, and is not even mentioned",
+			have: has(world()).without(inv, planner.AddrShim, planner.AddrUplink).with(planner.AddrImage, func(o *planner.Object) { o.Shared = true }),
+			opts: planner.Options{Destroy: true}, plan: "",
+		},
+		{
+			name: "other binary beside others", reason: "the new image is made, and the old one is left to those who use it",
+			want: append([]planner.Resource{resource(planner.AddrImage, planner.KindImage, "binary-2")}, shared()[2:]...),
+			have: has(shared()).without(planner.AddrShim).with(planner.AddrImage, func(o *planner.Object) { o.Shared = true }),
+			plan: lines(
+				`pending: sandplan.image Text: want "binary-2", got "binary-1"`,
+				"create sandplan.image its declaration was changed",
+			),
+		},
+		{
 			name: "destroy one", reason: "dispose of one invocation: what it shares stays",
 			want: nil, have: has(two), opts: planner.Options{Destroy: true, Targets: []planner.Address{b}},
 			plan: lines(
