@@ -97,19 +97,12 @@ func wrapNodes(open, end string, depth int, inner []node) []node {
 // listDifference is by longest common subsequence, with one unchanged neighbour of each change for
 // orientation and the rest counted.
 func listDifference(old, new []any, depth, n int) []node {
-	type item struct {
-		sym      symbol
-		old, new any
-	}
-	var items []item
-	for _, e := range lcs(old, new) {
-		items = append(items, item{e.sym, e.old, e.new})
-	}
+	items := lcs(old, new)
 	// A removal directly followed by an addition is one element that changed, when it can be opened.
 	for i := 0; i+1 < len(items); i++ {
 		a, b := items[i], items[i+1]
 		if a.sym == symDelete && b.sym == symCreate && structural(a.old, b.new, depth, n) != nil {
-			items[i] = item{symChange, a.old, b.new}
+			items[i] = edit{symChange, a.old, b.new}
 			items = append(items[:i+1], items[i+2:]...)
 		}
 	}
@@ -142,8 +135,12 @@ func listDifference(old, new []any, depth, n int) []node {
 }
 
 func flush(out []node, hidden *int, depth int) []node {
+	return flushOf(out, hidden, depth, "unchanged element")
+}
+
+func flushOf(out []node, hidden *int, depth int, what string) []node {
 	if *hidden > 0 {
-		out = append(out, node{depth: depth, note: true, text: "# (" + plural(*hidden, "unchanged element") + " hidden)"})
+		out = append(out, node{depth: depth, note: true, text: "# (" + plural(*hidden, what) + " hidden)"})
 		*hidden = 0
 	}
 	return out
@@ -189,12 +186,12 @@ func lineDifference(old, new string, depth int) []node {
 		case symNone:
 			hidden++
 		case symDelete:
-			out = append(flush(out, &hidden, depth), node{sym: symDelete, depth: depth, text: raw(e.old)})
+			out = append(flushOf(out, &hidden, depth, "unchanged line"), node{sym: symDelete, depth: depth, text: raw(e.old)})
 		default:
-			out = append(flush(out, &hidden, depth), node{sym: symCreate, depth: depth, text: raw(e.new)})
+			out = append(flushOf(out, &hidden, depth, "unchanged line"), node{sym: symCreate, depth: depth, text: raw(e.new)})
 		}
 	}
-	return flush(out, &hidden, depth)
+	return flushOf(out, &hidden, depth, "unchanged line")
 }
 
 // raw is a line of a text as it stands, without quotes.

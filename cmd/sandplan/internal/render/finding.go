@@ -195,6 +195,7 @@ func (p *page) finding(f planner.Finding, sides [2]string) {
 	if w, g := flow(want, room), flow(got, room); short(w, room) && short(g, room) {
 		p.side(sides[0], w, plain)
 		p.side(sides[1], g, red)
+		p.cause(m.Field)
 		return
 	}
 	// Too long to lay side by side: what differs within is what a person looks for.
@@ -203,6 +204,16 @@ func (p *page) finding(f planner.Finding, sides [2]string) {
 	for _, n := range nodes {
 		p.lead(n.sym, 1+n.depth)
 		p.line(plain, n.text)
+	}
+}
+
+// cause says what usually undoes a setting that is restored in place: no attack, as a rule.
+func (p *page) cause(f planner.Field) {
+	if f.Class != planner.ClassSet || f.Reason == "" {
+		return
+	}
+	for _, l := range wrap("("+f.Reason+")", p.r.width()-8) {
+		p.line(faint, "        ", l)
 	}
 }
 
@@ -228,4 +239,16 @@ func (p *page) side(name string, lines []string, st style) {
 		p.put(plain, "        ", fmt.Sprintf("%-10s", name))
 		p.line(st, l)
 	}
+}
+
+// Stopped shows what changed while an agent ran.
+func (r *Renderer) Stopped(fs []planner.Finding) string {
+	p := &page{r: r}
+	for i, g := range perObject(fs) {
+		if i > 0 {
+			p.nl()
+		}
+		r.object(p, g, " has changed while it ran", sidesGate)
+	}
+	return p.String()
 }

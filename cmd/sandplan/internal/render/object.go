@@ -182,7 +182,7 @@ func (p *page) setting(w row, wide, depth int) {
 	p.lead(w.sym, depth)
 	p.put(plain, name)
 	switch w.sym {
-	case symCreate:
+	case symCreate, symNone:
 		p.flowing(w.new, col, room)
 	case symDelete:
 		p.flowing(w.old, col, room-len(" -> null"))
@@ -204,6 +204,12 @@ func (p *page) setting(w row, wide, depth int) {
 		p.put(red, " "+w.note)
 	}
 	p.nl()
+	if w.sym == symChange && w.field.Class == planner.ClassSet && w.field.Reason != "" {
+		// What usually undoes such a setting is no attack, and a reader should know before looking for one.
+		for _, l := range wrap("# "+w.field.Reason, p.r.width()-4*(depth+1)) {
+			p.indentNote(depth, l)
+		}
+	}
 }
 
 func (p *page) flowing(v any, col, room int) {

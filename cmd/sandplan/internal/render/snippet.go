@@ -22,7 +22,8 @@ func (p *page) place(rng hcl.Range, indent string) {
 	}
 	src, known := p.r.Sources[rng.Filename]
 	if !known || rng.Start.Line < 1 {
-		p.line(plain, indent, "on ", fileName(rng.Filename), lineNumber(rng), ":")
+		// Without a source there is nothing to number: a directory, or a value that must not be shown.
+		p.line(plain, indent, "on ", fileName(rng.Filename), ":")
 		return
 	}
 	in := ""

@@ -56,6 +56,8 @@ func inUnit(n json.Number, u planner.Unit) any {
 	case planner.UnitNanoCPUs:
 		// Exact: 0.1 is 100000000 and must not read 0.10000000149.
 		return json.Number(strings.TrimSuffix(strings.TrimRight(big.NewRat(i, 1e9).FloatString(9), "0"), "."))
+	case planner.UnitMillis:
+		return duration(time.Duration(i) * time.Millisecond)
 	case planner.UnitDuration:
 		return duration(time.Duration(i))
 	}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
+)
+
+// Exit codes that all commands share. drift, fmt, plan and run have further ones of their own.
+const (
+	exitOK      = 0
+	exitError   = 1
+	exitChanges = 2   // plan -detailed-exitcode
+	exitRefused = 125 // run: sandplan itself refused, as docker run does
+)
+
+// stream is where output goes; columns is 0 when it is no terminal.
+type stream struct {
+	io.Writer
+	columns int
+}
+
+// app is what a command takes from the process, and the options that come before the command.
+type app struct {
+	version string
+	self    string // the running binary
+	home    string
+	host    string // this machine's name
+	who     string // user@host
+	environ []string
+	getenv  func(string) string
+	stdin   io.Reader
+	// interactive: stdin is a terminal, so that values of variables may be asked for.
+	interactive bool
+	stdout      stream
+	stderr      stream
+	chdir       func(string) error
+	getwd       func() (string, error)
+	now         func() time.Time
+	signals     <-chan os.Signal
+
+	global globalFlags
+	cwd    string
+	code   int // of the command that ran
+}
+
+// globalFlags are the options that every command has.
+type globalFlags struct {
+	config    string
+	workspace string
+	noColor   bool
+	verbose   bool
+}
+
+// main runs one command line and returns its exit code.
+func (a *app) main(args []string) int {
+	dir, args, err := takeChdir(args)
+	if err == nil && dir != "" {
+		err = a.chdir(dir)
+	}
+	if err == nil {
+		a.cwd, err = a.getwd()
+	}
+	if err != nil {
+		return a.fail(err)
+	}
+	root := a.rootCommand()
+	root.SetArgs(doubleDashes(args))
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	if err := root.ExecuteContext(context.Background()); err != nil {
+		return a.fail(err)
+	}
+	return a.code
+}
+
+// action adapts a command's function to cobra: what it returns is the exit code, and the errors that it
+// met are printed already.
+func (a *app) action(f func(cmd *cobra.Command, args []string) int) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.code = f(cmd, args)
+		return nil
+	}
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sandplan",
+		Short:         "Sandboxes for AI agents, declared in HCL and proven before every start",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(a.help)
+	pf := root.PersistentFlags()
+	pf.StringVar(&a.global.config, "config", a.getenv("SANDPLAN_CONFIG"), "the configuration, a file or directory `path` (SANDPLAN_CONFIG)")
+	pf.StringVar(&a.global.workspace, "workspace", a.getenv("SANDPLAN_WORKSPACE"), "the workspace, a `name` (SANDPLAN_WORKSPACE; \"default\")")
+	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
+	root.AddCommand(
+		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.driftCommand(), a.destroyCommand(),
+		a.fmtCommand(), a.showCommand(), a.outputCommand(), a.stateCommand(), a.forceUnlockCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// renderer is for one of the two streams.
+func (a *app) renderer(s stream) *render.Renderer {
+	return &render.Renderer{
+		Color: s.columns > 0 && !a.global.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb",
+		Width: s.columns, Verbose: a.global.verbose,
+	}
+}
+
+// usageErr is a mistake on the command line.
+type usageErr struct {
+	command string // whose -help says more: "plan", "state list"; "" is sandplan itself
+	message string
+}
+
+func (e *usageErr) Error() string { return e.message }
+
+func misuse(command, format string, args ...any) error {
+	return &usageErr{command: command, message: fmt.Sprintf(format, args...)}
+}
+
+// fail prints an error and returns the exit code for it. For a mistake on the command line it says what is
+// wrong and where to read on, never the whole help.
+func (a *app) fail(err error) int {
+	var u *usageErr
+	if !errors.As(err, &u) {
+		a.ui().fail(err)
+		return exitError
+	}
+	help := strings.TrimSpace("sandplan " + u.command)
+	io.WriteString(a.stderr, a.renderer(a.stderr).Usage(u.message, help))
+	switch u.command {
+	case "run", "dispatch":
+		return a.refused(a.ui(), "the command line is wrong")
+	}
+	return exitError
+}

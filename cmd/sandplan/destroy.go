@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+)
+
+type destroyFlags struct {
+	applyFlags
+	project string
+}
+
+func (a *app) destroyCommand() *cobra.Command {
+	var f destroyFlags
+	cmd := &cobra.Command{
+		Use:   "destroy [options]",
+		Short: "Remove everything of the scope from the engine",
+		Long: `
+Removes every object of the scope. What is to go stands in the objects' own labels: it needs no variables, no
+worktree and no valid configuration, and with -project not even a file. Worktrees and pinned images stay.`,
+		Example: "sandplan destroy\nsandplan destroy -project=codeboost -workspace=default -auto-approve",
+		Args:    noArguments,
+		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.destroy(cmd.Context(), f) }),
+	}
+	f.registerApply(cmd)
+	a.inputFlag(cmd, &f.input)
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.targets, "target", nil, "only this `address` and what needs it, repeatable")
+	fs.StringVar(&f.project, "project", "", "the project to remove, a `name`; needs no configuration then")
+	fs.BoolVar(&a.global.verbose, "verbose", false, "show every setting")
+	return cmd
+}
+
+func (a *app) destroy(ctx context.Context, f destroyFlags) int {
+	u := a.ui()
+	if err := f.check(); err != nil {
+		return a.fail(err)
+	}
+	targets, diags := addresses("-target", f.targets)
+	if u.report(diags) {
+		return exitError
+	}
+	project, host, ok := a.scopeOnly(u, f.project)
+	if !ok {
+		return exitError
+	}
+	in := a.watchWork(ctx, u)
+	defer in.done()
+	engine, err := a.open(in.ctx, host, a.cwd)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	defer engine.Close()
+	scope := planner.Scope{Project: project, Workspace: a.workspace()}
+	held, err := a.lockScope(in, u, engine, scope, "destroy", f.lockTimeout)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	defer a.release(u, held)
+	snap, err := engine.Observe(in.ctx, scope)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	pl := planner.Diff(nil, snap, planner.Options{Destroy: true, Targets: targets})
+	u.print(u.out.Plan(pl, render.PlanView{}))
+	if pl.Empty() {
+		return exitOK
+	}
+	if !a.approved(in, u, f.applyFlags, pl) {
+		return exitError
+	}
+	result, err := a.walk(in, u, pl, remover{engine}, held, f.parallelism)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	u.print(u.out.Destroyed(result.Destroyed))
+	return exitOK
+}
+
+// scopeOnly is the project and the engine's host, without evaluating anything: a configuration that no
+// longer evaluates must not keep its objects alive.
+func (a *app) scopeOnly(u *ui, project string) (name, host string, ok bool) {
+	head, diags := hclspec.ReadHead(a.source())
+	if project != "" {
+		return project, head.Host.V, true
+	}
+	if u.report(diags) {
+		return "", "", false
+	}
+	return head.Project.V, head.Host.V, true
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/applier/launch"
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker"
+)
+
+// What the packages that do the work ask of an engine, and docker gives.
+var (
+	_ launch.Engine    = (*docker.Engine)(nil)
+	_ launch.Compiled  = (*docker.Compiled)(nil)
+	_ launch.Lock      = (*docker.Lock)(nil)
+	_ applier.Lock     = (*docker.Lock)(nil)
+	_ applier.Provider = provider{}
+)
+
+// provider makes objects as they were compiled and removes them by their engine IDs.
+type provider struct {
+	*docker.Compiled
+	engine *docker.Engine
+}
+
+func (p provider) Delete(ctx context.Context, o planner.Object) error { return p.engine.Delete(ctx, o) }
+
+// remover is the provider of a destruction, which has nothing compiled.
+type remover struct{ engine *docker.Engine }
+
+func (r remover) Delete(ctx context.Context, o planner.Object) error { return r.engine.Delete(ctx, o) }
+
+func (r remover) Create(context.Context, planner.Resource, planner.IDs) (planner.Object, error) {
+	return planner.Object{}, fmt.Errorf("a destruction creates nothing")
+}
+
+func (r remover) Restore(context.Context, planner.Change, planner.IDs) error {
+	return fmt.Errorf("a destruction restores nothing")
+}
+
+// open finds the engine. host is what the configuration asks for, dir is where that configuration lies.
+func (a *app) open(ctx context.Context, host, dir string) (*docker.Engine, error) {
+	return docker.Open(ctx, docker.Options{
+		Host: host, Getenv: a.getenv, Home: a.home, Origin: a.origin(dir), Version: a.version, Self: a.self,
+		Who: a.who, Now: a.now, DataDir: a.dataDir(dir),
+	})
+}
+
+// origin is the host and directory that objects come from.
+func (a *app) origin(dir string) string { return a.host + ":" + dir }
+
+// target is one configuration on one engine, as one look found it.
+type target struct {
+	spec     *hclspec.Spec
+	engine   *docker.Engine
+	compiled *docker.Compiled
+	snap     planner.Snapshot
+}
+
+// look observes the scope and compiles the configuration against what is there.
+func (t *target) look(ctx context.Context) hcl.Diagnostics {
+	snap, err := t.engine.Observe(ctx, scopeOf(t.spec))
+	if err != nil {
+		return asDiagnostics(err)
+	}
+	compiled, diags := t.engine.Compile(ctx, t.spec, snap)
+	if diags.HasErrors() {
+		return diags
+	}
+	t.compiled, t.snap = compiled, compiled.Complete(snap)
+	return diags
+}

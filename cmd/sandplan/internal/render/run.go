@@ -1,0 +1,109 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sandplan/sandplan/applier/launch"
+)
+
+// RunEvent is one line about a run, for stderr: stdout is the agent's.
+func (r *Renderer) RunEvent(e launch.Event) string {
+	text := runText(e)
+	if text == "" {
+		return ""
+	}
+	p := &page{r: r}
+	p.put(bold, string(e.Addr), ": ")
+	p.line(plain, text)
+	return p.String()
+}
+
+func runText(e launch.Event) string {
+	switch e.Kind {
+	case launch.EventWaiting:
+		return "Waiting: " + e.Detail
+	case launch.EventConverging:
+		return "Applying what differs..."
+	case launch.EventRearming:
+		return "Arming again, since it has run before..."
+	case launch.EventCompared:
+		return fmt.Sprintf("Compared with the declaration: %s, nothing differs", plural(e.N, "object"))
+	case launch.EventProxyReady:
+		return fmt.Sprintf("Proxy is ready after %s [%s]", tenths(e.Took), e.Detail)
+	case launch.EventProven:
+		return fmt.Sprintf("Sandbox is proven from the inside after %s [%s]", tenths(e.Took), plural(e.N, "check"))
+	case launch.EventRunning:
+		return "Running" + idOf(e.ID)
+	case launch.EventStopping:
+		return "Stopping: " + e.Detail
+	case launch.EventEnded:
+		return fmt.Sprintf("Ended after %s with exit code %d", tenths(e.Took), e.Code)
+	case launch.EventEgress:
+		if e.Egress == nil {
+			return ""
+		}
+		return "Egress: " + egressText(*e.Egress)
+	case launch.EventArmed:
+		return "Armed again"
+	case launch.EventKept:
+		return "Kept as it ended"
+	case launch.EventDisposed:
+		return "Removed from the engine"
+	}
+	return ""
+}
+
+// tenths is a duration of a run: parts of a second matter there.
+func tenths(d time.Duration) string { return fmt.Sprint(d.Round(100 * time.Millisecond)) }
+
+// egressText sums up what went through the proxy and what did not.
+func egressText(g launch.Egress) string {
+	var parts []string
+	for _, h := range sortedKeys(g.Allowed) {
+		parts = append(parts, plural(int(g.Allowed[h]), "tunnel")+" to "+h)
+	}
+	for _, h := range sortedKeys(g.Refused) {
+		parts = append(parts, fmt.Sprintf("%d refused to %s", g.Refused[h], h))
+	}
+	if len(parts) == 0 {
+		parts = []string{"none"}
+	}
+	const most = 8
+	if len(parts) > most {
+		parts = append(parts[:most], fmt.Sprintf("%d more hosts", len(parts)-most))
+	}
+	text := strings.Join(parts, ", ")
+	if g.Incomplete != "" {
+		text += "; the log is incomplete: " + g.Incomplete
+	}
+	return text
+}
+
+// Decided ends the output of a run that sandplan ended: its last line begins with "sandplan:", which no
+// line of the agent can pass for, since an agent's is never the last.
+func (r *Renderer) Decided(d *launch.Decision, code int) string {
+	p := &page{r: r}
+	if len(d.Checks) > 0 {
+		p.nl()
+		for _, c := range d.Checks {
+			p.put(red, "  failed: ")
+			p.line(plain, c.Name, ": ", c.Detail)
+		}
+		p.nl()
+	}
+	p.line(boldRed, "sandplan: ", d.Error(), " (exit code ", fmt.Sprint(code), ")")
+	return p.String()
+}
+
+// Record says where the record of a run is.
+func (r *Renderer) Record(dir string) string {
+	p := &page{r: r}
+	if dir == "" {
+		p.line(plain, "No record was written.")
+	} else {
+		p.line(plain, "Record: ", dir)
+	}
+	return p.String()
+}

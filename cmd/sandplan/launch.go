@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/applier/launch"
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+	"github.com/sandplan/sandplan/providers/docker"
+)
+
+// params are what one run is made of: the declaration, the engine, and the ways to ask for more.
+func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte) (launch.Params, error) {
+	scope, addr := scopeOf(spec), planner.Address(inv.Address)
+	p := launch.Params{
+		Scope: scope, Origin: a.origin(spec.Dir), Version: a.version, Invocation: inv, Runner: f.runner,
+		Timeout: inv.Timeout.V, Output: inv.Limits.Output.V, Engine: engine, Prompt: prompt,
+		Stdout: a.stdout, Stderr: a.stderr, DataDir: a.dataDir(spec.Dir), Now: a.now, Kill: in.second,
+		Events:        func(e launch.Event) { u.printErr(u.err.RunEvent(e)) },
+		Credentials:   func() (map[string][]byte, error) { return a.credentials(spec, inv.Vendor.V) },
+		HostAddresses: hostAddresses(),
+	}
+	var err error
+	if f.runner == "" {
+		p.Command, err = policy.Seal(spec, inv.Address)
+	} else {
+		p.Command, err = policy.SealRunner(spec, inv.Address, f.runner)
+		p.Timeout = runnerTimeout(spec, inv.Phase.V, f.runner)
+	}
+	if err != nil {
+		return p, err
+	}
+	if p.Prompt, err = thePrompt(inv, p.Command, prompt); err != nil {
+		return p, err
+	}
+	p.Compile = func(ctx context.Context, s planner.Snapshot) (launch.Compiled, error) {
+		c, diags := engine.Compile(ctx, spec, s)
+		if diags.HasErrors() {
+			return nil, diags
+		}
+		return c, nil
+	}
+	waiting := func(what string) func(planner.LockInfo) {
+		return func(i planner.LockInfo) { u.printErr(u.err.Waiting(what, i)) }
+	}
+	p.LockScope = func(ctx context.Context) (launch.Lock, error) {
+		return waitForLock(ctx, f.lockTimeout, waiting("the scope "+scope.String()), func(ctx context.Context) (launch.Lock, error) {
+			return engine.LockScope(ctx, scope, operation(f))
+		})
+	}
+	p.LockLease = func(ctx context.Context) (launch.Lock, error) {
+		return engine.LockInvocation(ctx, scope, addr, operation(f))
+	}
+	p.Apply = func(ctx context.Context, c launch.Compiled, pl *planner.Plan, l launch.Lock) error {
+		_, err := applier.Apply(ctx, pl, provider{c.(*docker.Compiled), engine}, l, applier.Options{Now: a.now})
+		return err
+	}
+	if f.apply {
+		p.Approve = func(_ context.Context, pl *planner.Plan) error { return approveForRun(pl) }
+	}
+	return p, nil
+}
+
+func operation(f runFlags) string {
+	if f.runner != "" {
+		return "dispatch"
+	}
+	return "run"
+}
+
+// thePrompt is the declared prompt, or the command line's where none is declared.
+func thePrompt(inv hclspec.Invocation, c policy.Command, given []byte) ([]byte, error) {
+	switch {
+	case c.Runner() != "":
+		return nil, nil
+	case inv.Prompt.Set && given != nil:
+		return nil, fmt.Errorf("%s declares its prompt, so -prompt cannot give another one", inv.Address)
+	case inv.Prompt.Set:
+		return []byte(inv.Prompt.V), nil
+	case given == nil && c.Kind() != policy.KindCustom:
+		return nil, fmt.Errorf("%s declares no prompt: give one with -prompt=FILE, or -prompt=- for standard input", inv.Address)
+	}
+	return given, nil
+}
+
+// approveForRun lets run -apply put right what somebody changed and make what is missing. A declaration
+// that has changed since the last apply may widen what an agent can do, and somebody has to read it.
+func approveForRun(pl *planner.Plan) error {
+	for _, c := range pl.Changes {
+		if c.Action != planner.ActionNoOp && c.Action != planner.ActionCreate && len(c.Pending) > 0 {
+			return fmt.Errorf("the declaration of %s has changed since the last apply, and run -apply does not apply what nobody has read; "+
+				"see sandplan plan, then sandplan apply", c.Addr)
+		}
+	}
+	return nil
+}
+
+func runnerTimeout(spec *hclspec.Spec, phase, runner string) time.Duration {
+	for _, p := range spec.Phases {
+		for _, r := range p.Runners {
+			if p.Name == phase && r.Name == runner {
+				return r.Timeout.V
+			}
+		}
+	}
+	return 0
+}
+
+// maxSecret bounds a credential's file: a wrong path must not be read whole.
+const maxSecret = 1 << 20
+
+// credentials reads the secrets of a vendor. They go to the container's stdin and nowhere else.
+func (a *app) credentials(spec *hclspec.Spec, vendor string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for _, v := range spec.Vendors {
+		if v.Name != vendor {
+			continue
+		}
+		for _, c := range v.Credentials {
+			if c.SourceEnv.Set {
+				value := a.getenv(c.SourceEnv.V)
+				if value == "" {
+					return nil, fmt.Errorf("credential %q of vendor %q: the environment variable %s is not set", c.Name, v.Name, c.SourceEnv.V)
+				}
+				out[c.Name] = []byte(value)
+				continue
+			}
+			b, err := readLimited(c.SourceFile.V, maxSecret)
+			if err != nil {
+				return nil, fmt.Errorf("credential %q of vendor %q: %w", c.Name, v.Name, err)
+			}
+			out[c.Name] = b
+		}
+	}
+	return out, nil
+}
+
+// hostAddresses are the addresses that must not answer from inside a sandbox.
+func hostAddresses() []string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, addr := range addrs {
+		if n, ok := addr.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			out = append(out, n.IP.String())
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/planner"
+)
+
+// stillEvery is how often an operation that takes long says that it goes on.
+const stillEvery = 10 * time.Second
+
+// progress prints a line when an operation starts and ends, and while it takes long.
+type progress struct {
+	app     *app
+	ui      *ui
+	mu      sync.Mutex
+	running map[planner.Address]underway
+	quit    chan struct{}
+	done    chan struct{}
+}
+
+type underway struct {
+	event applier.Event
+	since time.Time
+	told  time.Duration
+}
+
+func (a *app) progress(u *ui) *progress {
+	p := &progress{app: a, ui: u, running: map[planner.Address]underway{}, quit: make(chan struct{}), done: make(chan struct{})}
+	go p.tick()
+	return p
+}
+
+func (p *progress) event(e applier.Event) {
+	p.mu.Lock()
+	if e.Type == applier.EventStart {
+		p.running[e.Addr] = underway{event: e, since: p.app.now()}
+	} else {
+		delete(p.running, e.Addr)
+	}
+	p.mu.Unlock()
+	p.say(p.text(e))
+}
+
+func (p *progress) text(e applier.Event) string {
+	if p.ui.quiet {
+		return p.ui.err.Event(e)
+	}
+	return p.ui.out.Event(e)
+}
+
+func (p *progress) say(text string) {
+	if p.ui.quiet {
+		p.ui.printErr(text)
+	} else {
+		p.ui.print(text)
+	}
+}
+
+func (p *progress) tick() {
+	defer close(p.done)
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.quit:
+			return
+		case <-t.C:
+			p.still()
+		}
+	}
+}
+
+// still tells of every operation whose next ten seconds are over.
+func (p *progress) still() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var addrs []planner.Address
+	for a := range p.running {
+		addrs = append(addrs, a)
+	}
+	planner.SortAddresses(addrs)
+	for _, a := range addrs {
+		w := p.running[a]
+		if elapsed := p.app.now().Sub(w.since); elapsed-w.told >= stillEvery {
+			w.told = elapsed.Truncate(stillEvery)
+			p.running[a] = w
+			p.say(p.ui.out.Still(w.event, w.told))
+		}
+	}
+}
+
+func (p *progress) end() {
+	close(p.quit)
+	<-p.done
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+)
+
+// applyFile carries out a saved plan, and nothing else: every planning option would be a contradiction.
+func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
+	for _, name := range []string{"var", "var-file", "target", "replace", "destroy", "takeover", "config", "workspace"} {
+		if fl := cmd.Flags().Lookup(name); fl != nil && fl.Changed {
+			return a.fail(misuse("apply", "-%s and a saved plan exclude each other: the plan says it all", name))
+		}
+	}
+	f.approve = true // whoever saved the plan has read it
+	if err := f.check(); err != nil {
+		return a.fail(err)
+	}
+	u := a.ui()
+	in := a.watchWork(cmd.Context(), u)
+	defer in.done()
+	saved, t, ok := a.openSaved(in.ctx, u, path)
+	if !ok {
+		return exitError
+	}
+	defer t.engine.Close()
+	held, err := a.lockScope(in, u, t.engine, scopeOf(t.spec), "apply", f.lockTimeout)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	defer a.release(u, held)
+	if u.report(t.look(in.ctx)) {
+		return exitError
+	}
+	if err := verify(saved, t); err != nil {
+		u.fail(err)
+		return exitError
+	}
+	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
+	return a.carryOut(in, u, t, pl, held, f.parallelism)
+}
+
+// openSaved reads a saved plan, checks its configuration again, and opens the engine. Nothing in the file is
+// taken on trust: it is sealed and compiled anew.
+func (a *app) openSaved(ctx context.Context, u *ui, path string) (*planner.SavedPlan, *target, bool) {
+	saved, err := planner.ReadPlan(path)
+	if err == nil {
+		err = saved.VerifyVersion(a.version)
+	}
+	if err != nil {
+		u.fail(err)
+		return nil, nil, false
+	}
+	spec := &hclspec.Spec{}
+	if err := json.Unmarshal(saved.Spec, spec); err != nil {
+		u.fail(fmt.Errorf("read the configuration in the plan: %w", err))
+		return nil, nil, false
+	}
+	spec.Sources = saved.Sources
+	u.sources(spec.Sources)
+	if u.report(policy.Check(spec)) {
+		return nil, nil, false
+	}
+	engine, err := a.open(ctx, spec.Provider.Host.V, spec.Dir)
+	if err != nil {
+		u.fail(err)
+		return nil, nil, false
+	}
+	return saved, &target{spec: spec, engine: engine}, true
+}
+
+// verify holds a saved plan against what its configuration compiles to now, and against the engine.
+func verify(f *planner.SavedPlan, t *target) error {
+	if err := f.VerifyEngine(t.snap); err != nil {
+		return err
+	}
+	if err := f.VerifyFresh(t.snap); err != nil {
+		return err
+	}
+	return f.VerifyWanted(t.compiled.Resources())
+}
+
+// planFault words the faults of a saved plan.
+func planFault(err error) (*hcl.Diagnostic, bool) {
+	var fault *planner.PlanError
+	if !errors.As(err, &fault) {
+		return nil, false
+	}
+	summary := map[planner.PlanFault]string{
+		planner.PlanStale: "The saved plan is stale", planner.PlanEngine: "The saved plan is for another engine",
+		planner.PlanVersion: "The saved plan is of another version", planner.PlanTampered: "The saved plan is not what it says",
+		planner.PlanMalformed: "Not a saved plan",
+	}[fault.Fault]
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fault.Text}, true
+}

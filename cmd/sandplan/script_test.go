@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
+	"github.com/sandplan/sandplan/testfixtures/image/scratch"
+)
+
+// TestScripts runs the built binary on the real engine, as users do: it is what agents' images and proxies
+// are made of, and a test binary that poses as it would be another program.
+func TestScripts(t *testing.T) {
+	socket := dockertest.Socket(t)
+	bin := build(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("AGENT", filepath.Join(bin, "agent"))
+			env.Setenv("DOCKER_HOST", "unix://"+socket)
+			env.Values[startedKey{}] = &started{bin: bin, running: map[string]*job{}}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   exits,
+			"image":   func(ts *testscript.TestScript, _ bool, args []string) { loadImage(ts, socket, args) },
+			"project": project,
+			"start":   start,
+			"until":   until,
+			"say":     say,
+			"signal":  signalJob,
+			"finish":  finish,
+			"nothing": nothing,
+			"same":    same,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// build makes the programs of the scripts, once.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin+"/", ".", "../../testfixtures/agent", "../../testfixtures/vendor")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+type startedKey struct{}
+
+// started are the programs that a script runs beside itself.
+type started struct {
+	bin     string
+	mu      sync.Mutex
+	running map[string]*job
+}
+
+type job struct {
+	cmd  *exec.Cmd
+	in   interface{ Write([]byte) (int, error) }
+	end  func() error // closes stdin
+	out  lockedBuffer
+	err  lockedBuffer
+	over chan error
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func jobs(ts *testscript.TestScript) *started { return ts.Value(startedKey{}).(*started) }
+
+func theJob(ts *testscript.TestScript, name string) *job {
+	s := jobs(ts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.running[name]
+	if j == nil {
+		ts.Fatalf("nothing was started as %s", name)
+	}
+	return j
+}
+
+func codeOf(err error) int {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	return -1
+}
+
+// exits CODE COMMAND… runs a command that has to end with exactly this code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := codeOf(ts.Exec(args[1], args[2:]...)); got != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// image TAG loads an image that holds the test agent, and removes its tag when the script ends.
+func loadImage(ts *testscript.TestScript, socket string, args []string) {
+	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{
+		{Path: "/agent", Source: ts.Getenv("AGENT"), Mode: 0o755},
+	}})
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err = scratch.Load(ctx, socket, args[0], img)
+	ts.Check(err)
+	ts.Defer(func() { _ = exec.Command("docker", "image", "rm", args[0]).Run() })
+}
+
+// project NAME removes what a scope of this name may have left on the engine, now and when the script ends.
+func project(ts *testscript.TestScript, _ bool, args []string) {
+	clean := func() {
+		cmd := exec.Command(filepath.Join(jobs(ts).bin, "sandplan"), "-chdir=/", "destroy", "-project="+args[0], "-auto-approve", "-lock-timeout=20s")
+		cmd.Env = append(os.Environ(), "DOCKER_HOST="+ts.Getenv("DOCKER_HOST"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Logf("clean up of %s: %v\n%s", args[0], err, out)
+		}
+	}
+	clean()
+	ts.Defer(clean)
+}
+
+// start NAME COMMAND… starts a command whose stdin stays open.
+func start(ts *testscript.TestScript, _ bool, args []string) {
+	j := &job{over: make(chan error, 1)}
+	path := args[1]
+	if !strings.Contains(path, "/") {
+		path = filepath.Join(jobs(ts).bin, path)
+	}
+	j.cmd = exec.Command(path, args[2:]...)
+	j.cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "DOCKER_HOST", "TMPDIR"} {
+		j.cmd.Env = append(j.cmd.Env, name+"="+ts.Getenv(name))
+	}
+	in, err := j.cmd.StdinPipe()
+	ts.Check(err)
+	j.in, j.end = in, in.Close
+	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.err
+	ts.Check(j.cmd.Start())
+	go func() { j.over <- j.cmd.Wait() }()
+	s := jobs(ts)
+	s.mu.Lock()
+	s.running[args[0]] = j
+	s.mu.Unlock()
+	ts.Defer(func() { _ = j.cmd.Process.Kill() })
+}
+
+// until NAME PATTERN waits until a started command has printed something.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	j, re := theJob(ts, args[0]), regexp.MustCompile(args[1])
+	for range 600 {
+		if re.MatchString(j.out.String()) || re.MatchString(j.err.String()) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s never printed %s\nstdout: %s\nstderr: %s", args[0], args[1], j.out.String(), j.err.String())
+}
+
+// say NAME TEXT types a line.
+func say(ts *testscript.TestScript, _ bool, args []string) {
+	_, err := fmt.Fprintln(theJob(ts, args[0]).in, args[1])
+	ts.Check(err)
+}
+
+// signal NAME presses Ctrl-C.
+func signalJob(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(theJob(ts, args[0]).cmd.Process.Signal(syscall.SIGINT))
+}
+
+// finish NAME CODE waits for a started command to end, with exactly this code.
+func finish(ts *testscript.TestScript, _ bool, args []string) {
+	j := theJob(ts, args[0])
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	select {
+	case err := <-j.over:
+		fmt.Fprint(ts.Stdout(), j.out.String())
+		fmt.Fprint(ts.Stderr(), j.err.String())
+		if got := codeOf(err); got != want {
+			ts.Fatalf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", args[0], got, want, j.out.String(), j.err.String())
+		}
+	case <-time.After(time.Minute):
+		ts.Fatalf("%s does not end\nstdout: %s\nstderr: %s", args[0], j.out.String(), j.err.String())
+	}
+}
+
+// nothing PROJECT: the engine has no container, network or volume with labels of the project.
+func nothing(ts *testscript.TestScript, _ bool, args []string) {
+	filter := "label=dev.sandplan.project=" + args[0]
+	for _, list := range [][]string{{"ps", "-aq"}, {"network", "ls", "-q"}, {"volume", "ls", "-q"}} {
+		out, err := exec.Command("docker", append(list, "--filter", filter)...).Output()
+		ts.Check(err)
+		if len(out) > 0 {
+			ts.Fatalf("docker %s still lists: %s", strings.Join(list, " "), out)
+		}
+	}
+}
+
+// same COMMAND… runs a command twice and fails when the two outputs differ in one byte.
+func same(ts *testscript.TestScript, _ bool, args []string) {
+	var before string
+	for i := range 2 {
+		cmd := exec.Command(filepath.Join(jobs(ts).bin, args[0]), args[1:]...)
+		cmd.Dir = ts.MkAbs(".")
+		cmd.Env = []string{"DOCKER_HOST=" + ts.Getenv("DOCKER_HOST"), "HOME=" + ts.Getenv("HOME")}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			ts.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		if i == 1 && string(out) != before {
+			ts.Fatalf("the same command printed\n%s\nand then\n%s", before, out)
+		}
+		before = string(out)
+	}
+}
