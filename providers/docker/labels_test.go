@@ -72,7 +72,7 @@ func TestOddLabels(t *testing.T) {
 		extra                string
 	}{
 		{"as it should be", labelOrigin, "test:/ünï\tcode\"'\\ \x7f", true, ""},
-		{"a declaration that is none", labelDeclared, "AAAA", false, ""},
+		{"a declaration that is none, of an object that is what its digest says", labelDeclared, "AAAA", true, ""},
 		{"another digest", labelDigest, strings.Repeat("0", 64), false, ""},
 		{"another schema", labelSchema, "0", false, ""},
 		{"a label that we would never write", "dev.sandplan.extra", "1", true, "Labels"},

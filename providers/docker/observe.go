@@ -70,24 +70,29 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 		l.note("engine %s shows %s of a %s, which sandplan %s does not know",
 			l.engine.info.Version, path, k.name, l.engine.options.Version)
 	}
-	if declared, err := decodeDeclared(labels); err == nil && id.schema == planner.Schema {
-		o.Declared = declaredFields(k.table, declared, o.Observed)
+	observed := planner.Declared(o.Observed)
+	if id.schema == planner.Schema {
+		o.Declared = declaredFields(k.table, labels, o.Observed, observed)
 	}
-	o.Fingerprint = fingerprint(o)
+	o.Fingerprint = fingerprintOf(o, observed)
 	return o, nil
 }
 
-// declaredFields reads a declaration. Nearly always it is what was observed, byte for byte, and then
-// there is no need to read it.
-func declaredFields(t *table, declared []byte, observed []planner.Field) []planner.Field {
-	if string(declared) == string(planner.Declared(observed)) {
-		fields := append([]planner.Field(nil), observed...)
-		for i := range fields {
-			if fields[i].Class == planner.ClassIgnored {
-				fields[i].Value = planner.Value{}
+// declaredFields are what the labels say that the object should be; nil when they cannot be read.
+// Nearly always that is what it is, and the digest tells so without unpacking the declaration.
+func declaredFields(t *table, labels map[string]string, fields []planner.Field, observed []byte) []planner.Field {
+	if sum := sha256.Sum256(observed); hex.EncodeToString(sum[:]) == labels[labelDigest] {
+		same := append([]planner.Field(nil), fields...)
+		for i := range same {
+			if same[i].Class == planner.ClassIgnored {
+				same[i].Value = planner.Value{}
 			}
 		}
-		return fields
+		return same
+	}
+	declared, err := decodeDeclared(labels)
+	if err != nil {
+		return nil
 	}
 	values, err := parseDeclared(declared)
 	if err != nil {
@@ -97,15 +102,18 @@ func declaredFields(t *table, declared []byte, observed []planner.Field) []plann
 }
 
 // fingerprint is over everything that a plan is computed from.
-func fingerprint(o planner.Object) string {
-	parts := []any{o.Addr, o.Kind, o.ID, o.Name, o.Schema, o.Digest, o.Origin, o.Status, o.Extra,
-		json.RawMessage(planner.Declared(o.Observed)), json.RawMessage(planner.Declared(o.Declared))}
-	raw, err := json.Marshal(parts)
+func fingerprint(o planner.Object) string { return fingerprintOf(o, planner.Declared(o.Observed)) }
+
+func fingerprintOf(o planner.Object, observed []byte) string {
+	parts, err := json.Marshal([]any{o.Addr, o.Kind, o.ID, o.Name, o.Schema, o.Digest, o.Origin, o.Status, o.Extra,
+		o.Declared == nil, len(observed)})
 	if err != nil {
 		panic(fmt.Sprintf("object without a JSON form: %v", err))
 	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
+	h := sha256.New()
+	h.Write(parts)
+	h.Write(observed)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // list reads one of the engine's lists.
