@@ -30,7 +30,7 @@ variable "user" {
 vendor "demo" {
   kind    = "custom"
   image   = "sandplan-demo/agent:1"
-  command = ["/agent"]
+  command = ["/agent", "-vendor=https://vendor.sandplan.test:8443/v1/hello"]
 
   host "vendor.sandplan.test" {
     port      = 8443
