@@ -37,7 +37,7 @@ type Options struct {
 	Parallelism int
 	// Events gets every event, one at a time, in the order in which things happen; nil means nobody listens.
 	Events func(Event)
-	// Now is the clock that the events' durations are read from.
+	// Now is the clock that the events' durations are read from; without one they are 0.
 	Now func() time.Time
 	// Stop, once closed, lets what is under way finish and starts nothing more. To break off what is
 	// under way, cancel the context.
@@ -101,6 +101,9 @@ func Apply(ctx context.Context, p *planner.Plan, provider Provider, lock Lock, o
 	}
 	if o.Events == nil {
 		o.Events = func(Event) {}
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
 	}
 	w := newWalk(p, graph, provider, lock, o)
 	w.run(ctx)

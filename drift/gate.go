@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sandplan/sandplan/planner"
@@ -194,20 +195,12 @@ func (g *gate) admit(want []planner.Resource, a planner.Address) {
 	}
 	for _, l := range g.snap.Leases {
 		if l.Live && l.Info.ID != g.Lease && (a.Contains(l.Invocation) || l.Invocation == a.Invocation()) {
-			g.refuse(nil, l.Invocation, "is running: its lease is held by "+l.Info.Who+" ("+l.Info.Operation+
-				", lease "+short(l.Info.ID)+")")
+			g.refuse(nil, l.Invocation, fmt.Sprintf("is running: its lease is held by %s (%s, lease %.12s)",
+				l.Info.Who, l.Info.Operation, l.Info.ID))
 		}
 	}
 }
 
 func containsAny(as []planner.Address, a planner.Address) bool {
 	return slices.ContainsFunc(as, func(t planner.Address) bool { return t.Contains(a) })
-}
-
-// short is an engine ID as the engine's own tools print it.
-func short(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
 }

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ func ExtraFinding(kind FindingKind, r *Resource, a Address, e Extra) Finding {
 // DuplicateFinding is the finding that an object carries the labels of a place that another one holds, or
 // of no place at all.
 func DuplicateFinding(o Object, held bool) Finding {
-	what := o.Name + " (" + shortID(o.ID) + ")"
+	what := fmt.Sprintf("%s (%.12s)", o.Name, o.ID)
 	if held {
 		return Finding{Kind: FindingDrift, Addr: o.Addr, Text: "is there twice: " + what + " carries its labels as well"}
 	}
@@ -201,12 +202,4 @@ func (c *draft) objectFacts(d *differ) []Finding {
 		note(FindingPending, "has run")
 	}
 	return out
-}
-
-// shortID is an engine ID as the engine's own tools print it.
-func shortID(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
 }
