@@ -65,6 +65,18 @@ func testScope(t testing.TB, e *Engine) planner.Scope {
 	return s
 }
 
+// scoped are the objects of a snapshot that belong to its scope: images are everybody's, and other tests
+// make some at the same time.
+func scoped(s planner.Snapshot) []planner.Object {
+	var out []planner.Object
+	for _, o := range s.Objects {
+		if o.Kind != planner.KindImage {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // resourceOf is a wanted object as Compile makes it.
 func resourceOf(t testing.TB, e *Engine, kind planner.Kind, a planner.Address, d desired) planner.Resource {
 	t.Helper()

@@ -28,8 +28,6 @@ type kind struct {
 	// bridge, a hash of the content) and rewrites what it shows in an unsuitable form. Lists may show
 	// less than inspect does; complete fetches what is needed at the depth of the look.
 	complete func(ctx context.Context, l *look, v tree) error
-	// extra finds what no single property shows, such as a running endpoint on another network.
-	extra func(l *look, v tree, a planner.Address) []planner.Extra
 	// needs are the addresses that must be there before an object of this address, and go after it.
 	needs func(a planner.Address) []planner.Address
 	// remove deletes by engine ID. An object that is gone already is removed.

@@ -79,9 +79,15 @@ func (e *Engine) lock(ctx context.Context, scope planner.Scope, inv planner.Addr
 		return nil, fmt.Errorf("lock %s: %w", l.what, err)
 	}
 	holder.Operation = op
-	// Each turn ends with the lock, with its holder's name, or with a dead holder less.
-	const turns = 5
+	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but a removal
+	// takes its time, and until it is done the name is taken by what is being removed.
+	const turns = 40
 	for turn := 0; turn < turns; turn++ {
+		if turn > 1 {
+			if err := pause(ctx, settleTime); err != nil {
+				return nil, err
+			}
+		}
 		holder.ID, err = e.createLock(ctx, l.name, lockLabels(scope, inv, kind, holder))
 		if err == nil {
 			l.info = holder

@@ -260,8 +260,8 @@ func TestLeasesOfASnapshot(t *testing.T) {
 	for _, l := range snap.Leases {
 		live[l.Invocation] = l.Live
 	}
-	if len(live) != 2 || live["invocation.dead"] || !live["invocation.live"] || len(snap.Objects)+len(snap.Duplicates) != 0 {
-		t.Errorf("leases %v, objects %d, duplicates %d", live, len(snap.Objects), len(snap.Duplicates))
+	if len(live) != 2 || live["invocation.dead"] || !live["invocation.live"] || len(scoped(snap))+len(snap.Duplicates) != 0 {
+		t.Errorf("leases %v, objects %d, duplicates %d", live, len(scoped(snap)), len(snap.Duplicates))
 	}
 	// A destroy takes the dead one along, and only that.
 	lock, err := e.LockScope(t.Context(), s, operationDestroy)

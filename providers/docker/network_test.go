@@ -57,11 +57,12 @@ func TestNetworkIsWhatWasAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(snap.Objects) != 2 || len(snap.Duplicates) != 0 {
-			t.Fatalf("%s: %d objects and %d duplicates, want 2 and 0", look.depth, len(snap.Objects), len(snap.Duplicates))
+		objects := scoped(snap)
+		if len(objects) != 2 || len(snap.Duplicates) != 0 {
+			t.Fatalf("%s: %d objects and %d duplicates, want 2 and 0", look.depth, len(objects), len(snap.Duplicates))
 		}
 		for i, want := range []planner.Resource{wantUp, wantNet} {
-			o := snap.Objects[i]
+			o := objects[i]
 			if m := planner.Compare(want.Fields, o.Observed); len(m) != 0 || len(o.Extra) != 0 || o.Addr != want.Addr {
 				t.Errorf("%s: %s (%s) differs from what was asked for: %+v %+v", look.depth, o.Addr, o.Kind, m, o.Extra)
 			}
@@ -257,7 +258,7 @@ func TestNetworkConflicts(t *testing.T) {
 		expectConflict(t, e, s, want, d, planner.Conflict{Name: d.Bridge}, "an interface named "+d.Bridge)
 	})
 	// And nothing of ours was left behind, nothing foreign was touched.
-	if snap, err := e.Observe(t.Context(), s); err != nil || len(snap.Objects)+len(snap.Foreign) != 0 {
+	if snap, err := e.Observe(t.Context(), s); err != nil || len(scoped(snap))+len(e.conflictsFor(snap.Foreign, []planner.Resource{want})) != 0 {
 		t.Errorf("left behind: %+v %+v (%v)", snap.Objects, snap.Foreign, err)
 	}
 }
@@ -272,7 +273,7 @@ func expectConflict(t *testing.T, e *Engine, s planner.Scope, want planner.Resou
 	if len(got) != 1 || got[0].Addr != want.Addr || got[0].Name != c.Name || got[0].ID != c.ID || got[0].Detail == "" {
 		t.Errorf("conflicts %+v, want one at %s with %s %s", got, want.Addr, c.Name, c.ID)
 	}
-	if len(snap.Objects) != 0 {
+	if len(scoped(snap)) != 0 {
 		t.Errorf("the foreign object is taken for ours: %+v", snap.Objects)
 	}
 	if other := want; len(e.conflictsFor(snap.Foreign, []planner.Resource{withName(other, "sandplan-other-00000000")})) != 0 {
@@ -328,8 +329,8 @@ func TestDuplicateIsNotTheObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(snap.Objects) != 1 || snap.Objects[0].ID != o.ID {
-		t.Errorf("objects %+v, want only %s", snap.Objects, o.ID)
+	if objects := scoped(snap); len(objects) != 1 || objects[0].ID != o.ID {
+		t.Errorf("objects %+v, want only %s", objects, o.ID)
 	}
 	var got []string
 	for _, dup := range snap.Duplicates {

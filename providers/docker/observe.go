@@ -63,9 +63,6 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 	o.Observed = k.table.observed(v, l.refs)
 	var unknown []string
 	o.Extra, unknown = k.table.extras(v)
-	if k.extra != nil {
-		o.Extra = append(o.Extra, k.extra(l, v, o.Addr)...)
-	}
 	for _, path := range unknown {
 		l.note("engine %s shows %s of a %s, which sandplan %s does not know",
 			l.engine.info.Version, path, k.name, l.engine.options.Version)

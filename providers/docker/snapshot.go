@@ -2,13 +2,16 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sandplan/sandplan/planner"
@@ -202,11 +205,13 @@ func (l *look) sweep(ctx context.Context, objects []found) ([]*planner.Object, e
 	for i, f := range objects {
 		g.Go(func() error {
 			o, err := l.lookAt(ctx, f)
-			if errdefs.IsNotFound(err) {
+			switch {
+			case errdefs.IsNotFound(err):
 				return nil
-			}
-			if err != nil {
+			case isUnanswered(err):
 				return fmt.Errorf("look at %s (%s): %w", f.addr, treeName(f.tree), err)
+			case err != nil:
+				o = unreadable(f, err)
 			}
 			out[i] = &o
 			return nil
@@ -227,4 +232,22 @@ func (l *look) lookAt(ctx context.Context, f found) (planner.Object, error) {
 	o, err := l.object(ctx, f.kind, v)
 	o.Addr = f.addr // as it was read, not as it is written
 	return o, err
+}
+
+// unreadable is an object that the engine lists and cannot show, or whose parts cannot be read. It
+// differs from anything wanted, and can still be removed: one broken object must not stop a destroy.
+func unreadable(f found, err error) planner.Object {
+	id, _ := readIdentity(labelsOf(treeLabels(f.tree)))
+	o := planner.Object{Addr: f.addr, Kind: f.kind.name, ID: treeID(f.tree), Name: treeName(f.tree), Schema: id.schema,
+		Digest: id.digest, Origin: id.origin, Status: treeStatus(f.tree),
+		Extra: []planner.Extra{{Path: "inspect", Detail: "it cannot be looked at: " + err.Error()}}}
+	o.Fingerprint = fingerprint(o)
+	return o
+}
+
+// isUnanswered reports whether a call failed for the want of an answer, which says nothing of the object.
+func isUnanswered(err error) bool {
+	var call *url.Error
+	return errors.As(err, &call) || client.IsErrConnectionFailed(err) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

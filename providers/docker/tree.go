@@ -39,15 +39,22 @@ func treeLabels(v tree) any {
 	return v["Labels"]
 }
 
-// treeStatus reads State.Status of a container. A status that nobody knows counts as running: that
-// is the one which is never taken for harmless.
+// treeStatus is the status of a container, in list form or in full. A status that nobody knows counts
+// as running: that is the one which is never taken for harmless.
 func treeStatus(v tree) planner.Status {
-	state, ok := v["State"].(map[string]any)
-	if !ok {
-		return planner.StatusNone
+	status, started := v["State"], "" // in list form
+	if state, ok := v["State"].(map[string]any); ok {
+		status = state["Status"]
+		started, _ = state["StartedAt"].(string)
 	}
-	switch state["Status"] {
+	switch status {
+	case nil:
+		return planner.StatusNone
 	case "created":
+		// A container whose process could not be started stays "created".
+		if started != "" && !isZero(started) {
+			return planner.StatusExited
+		}
 		return planner.StatusCreated
 	case "exited", "dead", "removing":
 		return planner.StatusExited
