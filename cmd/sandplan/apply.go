@@ -121,13 +121,11 @@ func (f applyFlags) check() error {
 
 // approved asks. Only the literal yes counts, and Ctrl-C is a no.
 func (a *app) approved(in interrupts, u *ui, f applyFlags, pl *planner.Plan) bool {
-	if len(pl.ForeignOrigins) > 0 && !f.takeover && f.approve {
-		u.report(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "The scope is in use by another directory",
-			Detail: fmt.Sprintf("Objects of %s come from %s. With -takeover every one of them is replaced; with -workspace=NAME "+
-				"this directory gets a scope of its own.", pl.Scope, pl.ForeignOrigins[0])}})
+	if f.approve && !f.takeover && u.report(inUse(pl)) {
 		return false
 	}
 	if f.approve {
+		u.print("\n")
 		return true
 	}
 	if u.ask(in.firstContext(), u.out.Approval(pl)) == "yes" {
@@ -135,6 +133,16 @@ func (a *app) approved(in interrupts, u *ui, f applyFlags, pl *planner.Plan) boo
 	}
 	u.printErr(u.err.Cancelled(pl))
 	return false
+}
+
+// inUse refuses a scope that another directory uses, where nobody is there to be asked.
+func inUse(pl *planner.Plan) hcl.Diagnostics {
+	if len(pl.ForeignOrigins) == 0 {
+		return nil
+	}
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "The scope is in use by another directory",
+		Detail: fmt.Sprintf("Objects of %s come from %s. With -takeover every one of them is replaced; with -workspace=NAME "+
+			"this directory gets a scope of its own.", pl.Scope, pl.ForeignOrigins[0])}}
 }
 
 // carryOut applies a plan, tells what happens, and ends with the summary and the outputs.

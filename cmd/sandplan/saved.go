@@ -47,6 +47,9 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 		return exitError
 	}
 	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
+	if !saved.Options.Takeover && u.report(inUse(pl)) {
+		return exitError
+	}
 	return a.carryOut(in, u, t, pl, held, f.parallelism)
 }
 

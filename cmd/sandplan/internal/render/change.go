@@ -151,10 +151,10 @@ func replacedID(pl *planner.Plan, a planner.Address) (string, bool) {
 	return "", false
 }
 
-// shortID is an engine ID as people know it.
+// shortID is an engine ID as people know it. A volume's ID is its name, which stays whole.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "sha256:")
-	if len(id) > 12 {
+	if len(id) == 64 && strings.Trim(id, "0123456789abcdef") == "" {
 		return id[:12]
 	}
 	return id
