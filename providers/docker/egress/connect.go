@@ -1,0 +1,291 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/acl"
+	"github.com/sandplan/sandplan/providers/docker/egress/head"
+	"github.com/sandplan/sandplan/providers/docker/egress/hello"
+	"github.com/sandplan/sandplan/providers/docker/egress/hostport"
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// tunnel is one connection of the agent, from its first byte to its last.
+type tunnel struct {
+	server *server
+	id     uint64
+	client net.Conn
+	start  time.Time
+	peer   string // who it came from, when that was not the agent
+
+	raw     string // the target as it was asked for
+	target  hostport.Target
+	rule    acl.Rule
+	address netip.AddrPort // what was dialled
+	sni     string
+	up      int64
+	down    int64
+}
+
+// run is the whole of it, in the order that matters: nothing is looked up before it is allowed,
+// nothing dialled before its address was checked, nothing forwarded before the hello was.
+func (t *tunnel) run(ctx context.Context) {
+	why := t.readHead()
+	if why == reason.Unused {
+		return // the shim looks every second whether the proxy still answers: nothing to tell
+	}
+	if why != reason.None {
+		t.refuse(why)
+		return
+	}
+	if why := t.allow(); why != reason.None {
+		t.refuse(why)
+		return
+	}
+	addrs, why, err := t.resolve(ctx)
+	if why != reason.None {
+		t.refuseWith(why, err)
+		return
+	}
+	upstream, why, err := t.connect(ctx, addrs)
+	if why != reason.None {
+		t.refuseWith(why, err)
+		return
+	}
+	defer upstream.Close()
+	defer context.AfterFunc(ctx, func() { upstream.Close() })()
+	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
+		return
+	}
+	if _, err := io.WriteString(t.client, established); err != nil {
+		t.decide(Refuse, reason.HelloMissing, err)
+		return
+	}
+	first, why, err := t.readHello()
+	if why == reason.Unused {
+		t.decide(Allow, why, nil)
+		return
+	}
+	if why != reason.None {
+		t.drop(why, err)
+		return
+	}
+	// From here on nothing has a deadline: a stream may be silent for as long as the run lasts.
+	if err := t.client.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	t.decide(Allow, reason.Allowed, nil)
+	why, err = t.relay(ctx, upstream, first)
+	t.closed(why, err)
+}
+
+// readHead reads the request and nothing behind it.
+func (t *tunnel) readHead() reason.Reason {
+	l := t.server.cfg.Limits
+	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HeadMS))); err != nil {
+		return reason.HeadIncomplete
+	}
+	buf := make([]byte, 0, 1024)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := t.client.Read(buf[len(buf):min(cap(buf), l.HeadBytes+1)])
+		seen := len(buf)
+		buf = buf[:seen+n]
+		end, why := head.Scan(buf, seen)
+		switch {
+		case why != reason.None:
+			return why
+		case end > 0:
+			req, why := head.Parse(buf[:end])
+			t.raw = req.Target
+			if why == reason.None && end < len(buf) {
+				return reason.EarlyData
+			}
+			return why
+		case len(buf) > l.HeadBytes:
+			return reason.HeadTooLarge
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return reason.HeadTooSlow
+		case err != nil && len(buf) == 0:
+			return reason.Unused
+		case err != nil:
+			return reason.HeadIncomplete
+		}
+	}
+}
+
+// allow decides, by name and port alone.
+func (t *tunnel) allow() (why reason.Reason) {
+	if t.target, why = hostport.Parse(t.raw); why != reason.None {
+		return why
+	}
+	for _, b := range []*budget{&t.server.up, &t.server.down} {
+		if b.spent() {
+			return b.why
+		}
+	}
+	d := t.server.acl.Decide(t.target)
+	if !d.Allowed() {
+		return d.Reason
+	}
+	t.rule = d.Rule
+	return reason.None
+}
+
+// resolve makes the one lookup of the tunnel, unless the declaration fixes the addresses. One address
+// that is not public spoils all: an answer that mixes them was made to get at the other one.
+func (t *tunnel) resolve(ctx context.Context) ([]netip.Addr, reason.Reason, error) {
+	if len(t.rule.Addresses) > 0 {
+		return t.rule.Addresses, reason.None, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ms(t.server.cfg.Limits.LookupMS))
+	defer cancel()
+	addrs, err := t.server.world.lookup(ctx, t.rule.Host)
+	switch {
+	case errors.Is(err, errNoAddress) || err == nil && len(addrs) == 0:
+		return nil, reason.NoAddress, err
+	case err != nil:
+		return nil, reason.LookupFailed, err
+	}
+	for _, a := range addrs {
+		if why := t.server.class.Check(a); why != reason.None {
+			t.address = netip.AddrPortFrom(a, t.rule.Port)
+			return nil, why, nil
+		}
+	}
+	return addrs, reason.None, nil
+}
+
+// maxDials bounds how many addresses of one name are tried.
+const maxDials = 4
+
+// connect dials exactly what was checked, in order.
+func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (net.Conn, reason.Reason, error) {
+	var last error
+	for i, a := range addrs {
+		if i == maxDials || ctx.Err() != nil {
+			break
+		}
+		t.address = netip.AddrPortFrom(a, t.rule.Port)
+		dialCtx, cancel := context.WithTimeout(ctx, ms(t.server.cfg.Limits.DialMS))
+		conn, err := t.server.world.dial(dialCtx, t.address)
+		cancel()
+		if err == nil {
+			return conn, reason.None, nil
+		}
+		last = err
+	}
+	return nil, reason.DialFailed, last
+}
+
+// readHello reads the hello of a tunnel that must begin with one, and holds it against the name that
+// the tunnel was opened for. It returns what was read, which nobody else has seen yet.
+func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
+	if !t.rule.TLS {
+		return nil, reason.None, nil
+	}
+	l := t.server.cfg.Limits
+	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HelloMS))); err != nil {
+		return nil, reason.HelloMissing, err
+	}
+	buf := make([]byte, 0, 2048)
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := t.client.Read(buf[len(buf):min(cap(buf), l.HelloBytes+1)])
+		buf = buf[:len(buf)+n]
+		h := hello.Read(buf, l.HelloBytes)
+		t.sni = h.Name
+		switch {
+		case h.Reason != reason.None:
+			return nil, h.Reason, nil
+		case h.State == hello.Done && h.Name != t.rule.Host:
+			return nil, reason.SNIDiffers, nil
+		case h.State == hello.Done:
+			return buf, reason.None, nil
+		case len(buf) > l.HelloBytes:
+			return nil, reason.HelloTooLarge, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, reason.HelloTooSlow, nil
+		case errors.Is(err, io.EOF) && len(buf) == 0:
+			return nil, reason.Unused, nil
+		case err != nil:
+			return nil, reason.HelloMissing, err
+		}
+	}
+}
+
+// refuse answers a request that opens no tunnel.
+func (t *tunnel) refuse(why reason.Reason) { t.refuseWith(why, nil) }
+
+func (t *tunnel) refuseWith(why reason.Reason, err error) {
+	t.decide(Refuse, why, err)
+	cfg := t.server.cfg
+	body := refusalText(why, t.raw, cfg.Declaration, t.server.acl.Targets())
+	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(cfg.Limits.HeadMS))); err != nil {
+		return
+	}
+	if _, err := t.client.Write(response(why, body)); err != nil {
+		return
+	}
+	t.server.drain(t.client)
+}
+
+// drop ends a tunnel whose hello was refused. Nothing of it was forwarded.
+func (t *tunnel) drop(why reason.Reason, err error) {
+	t.decide(Refuse, why, err)
+	switch why {
+	case reason.SNIMissing, reason.SNIDiffers, reason.ECH, reason.HelloMalformed, reason.HelloTooLarge:
+		if _, err := t.client.Write(tlsAlert); err == nil {
+			t.server.drain(t.client)
+		}
+	}
+}
+
+func (t *tunnel) decide(decision string, why reason.Reason, err error) {
+	e := t.entry(EventDecision, why, err)
+	e.Decision = decision
+	t.server.log.Write(e)
+}
+
+func (t *tunnel) closed(why reason.Reason, err error) {
+	t.server.log.Write(t.entry(EventClosed, why, err))
+}
+
+func (t *tunnel) entry(ev Event, why reason.Reason, err error) Entry {
+	e := Entry{
+		Event: ev, Tunnel: t.id, Host: t.target.Host, Port: int(t.target.Port), Reason: why, Decl: t.rule.Decl,
+		SNI: clip(t.sni), Up: t.up, Down: t.down, DurationMS: t.server.world.now().Sub(t.start).Milliseconds(),
+	}
+	if e.Host == "" {
+		e.Host = clip(t.raw)
+	}
+	if t.address.IsValid() {
+		e.Address = t.address.String()
+	}
+	if t.peer != "" {
+		e.Address = t.peer
+	}
+	if err != nil {
+		e.Error = err.Error()
+	}
+	return e
+}
+
+// clip bounds what the agent can write into the log.
+func clip(s string) string {
+	const most = 300
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

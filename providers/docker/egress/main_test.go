@@ -1,0 +1,231 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// started is Main at work, with the test at the other end of its standard streams.
+type started struct {
+	stdin  *io.PipeWriter
+	stdout *bufio.Reader
+	stderr bytes.Buffer
+	code   chan int
+	rest   chan string // what stdout still said after the ready line
+}
+
+func startMain(t *testing.T, cfg *Config) *started {
+	t.Helper()
+	arg, err := cfg.Arg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, stdin := io.Pipe()
+	stdout, out := io.Pipe()
+	s := &started{stdin: stdin, stdout: bufio.NewReader(stdout), code: make(chan int, 1), rest: make(chan string, 1)}
+	go func() {
+		s.code <- Main([]string{arg}, in, out, &s.stderr)
+		out.Close()
+	}()
+	t.Cleanup(func() { stdin.Close() })
+	return s
+}
+
+func (s *started) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case c := <-s.code:
+		return c
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not end")
+		return -1
+	}
+}
+
+// freePort is a port of loopback that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func mainConfig(t *testing.T) *Config {
+	cfg := testConfig()
+	cfg.Listen = freePort(t)
+	cfg.Limits.SilenceMS = 500
+	return cfg
+}
+
+func TestMainFromChallengeToStop(t *testing.T) {
+	cfg := mainConfig(t)
+	cfg.Sysctls = map[string]string{"net.ipv4.ip_forward": "7"}
+	s := startMain(t, cfg)
+	w := wire.NewWriter(s.stdin)
+	if err := w.Challenge(wire.Challenge{Nonce: "n-1", Token: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	line, err := s.stdout.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, err := wire.ParseReady(line, "n-1")
+	if err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	if ready.Listen != cfg.Listen || !slices.Contains(ready.Addresses, wire.Address{Interface: "lo", Prefix: "127.0.0.1/8"}) || !strings.Contains(ready.Hosts, "localhost") {
+		t.Errorf("ready: %+v", ready)
+	}
+	var failed []string
+	for _, c := range ready.Failed() {
+		failed = append(failed, c.Name)
+	}
+	if !slices.Contains(failed, "sysctl.net.ipv4.ip_forward") {
+		t.Errorf("a wrong sysctl is not among the failed checks %v", failed)
+	}
+	go func() { b, _ := io.ReadAll(s.stdout); s.rest <- string(b) }()
+
+	p := &proxy{t: t, addr: cfg.Listen}
+	if resp, _ := p.ask(connectTo("github.com:443")); resp.StatusCode != 403 {
+		t.Errorf("%s", resp.Status)
+	}
+	// Beats keep it alive for longer than the silence that it bears.
+	for range 4 {
+		time.Sleep(250 * time.Millisecond)
+		if err := w.Beat(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.wait(t); code != ExitStopped {
+		t.Errorf("exit code %d: %s", code, s.stderr.String())
+	}
+	var events []Event
+	for i, l := range strings.Split(strings.TrimSpace(<-s.rest), "\n") {
+		var e Entry
+		if err := json.Unmarshal([]byte(l), &e); err != nil {
+			t.Fatalf("%q: %v", l, err)
+		}
+		if e.Seq != uint64(i+1) || e.Invocation != "invocation.a" {
+			t.Errorf("line %d: %+v", i+1, e)
+		}
+		events = append(events, e.Event)
+	}
+	if !slices.Equal(events, []Event{EventDecision, EventEnd}) {
+		t.Errorf("events %v", events)
+	}
+}
+
+func TestMainEnds(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(*started, *wire.Writer)
+		code int
+		says string
+	}{
+		{"without a challenge", func(*started, *wire.Writer) {}, ExitFailed, "nothing was heard"},
+		{"when stdin ends", func(s *started, w *wire.Writer) {
+			if w.Challenge(wire.Challenge{Nonce: "n", Token: "t"}) == nil {
+				go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
+			}
+			s.stdin.Close()
+		}, ExitFailed, "standard input ended"},
+		{"when nobody beats", func(s *started, w *wire.Writer) {
+			if w.Challenge(wire.Challenge{Nonce: "n", Token: "t"}) == nil {
+				go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
+			}
+		}, ExitFailed, "nothing was heard"},
+		{"when nobody reads its log", func(s *started, w *wire.Writer) {
+			if w.Challenge(wire.Challenge{Nonce: "n", Token: "t"}) == nil {
+				_, _ = s.stdout.ReadBytes('\n')
+				_ = w.Stop()
+			}
+		}, ExitStopped, ""},
+		{"on another frame", func(s *started, _ *wire.Writer) { go func() { _, _ = s.stdin.Write(make([]byte, 64)) }() }, ExitFailed, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := startMain(t, mainConfig(t))
+			start := time.Now()
+			tt.do(s, wire.NewWriter(s.stdin))
+			if code := s.wait(t); code != tt.code {
+				t.Errorf("exit code %d", code)
+			}
+			if d := time.Since(start); d > 4*time.Second {
+				t.Errorf("it took %s", d)
+			}
+			if !strings.Contains(s.stderr.String(), tt.says) {
+				t.Errorf("stderr %q does not say %q", s.stderr.String(), tt.says)
+			}
+		})
+	}
+}
+
+func TestMainRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, args := range [][]string{nil, {"{}"}, {"x"}, {`{"invocation":"a","unknown":1}`}, {"{}", "{}"}} {
+		var stderr bytes.Buffer
+		if code := Main(args, strings.NewReader(""), io.Discard, &stderr); code != ExitUsage || stderr.Len() == 0 {
+			t.Errorf("%q: exit code %d, %q", args, code, stderr.String())
+		}
+	}
+}
+
+func TestConfigRoundTrip(t *testing.T) {
+	cfg := testConfig()
+	a, err := cfg.Arg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ParseConfig(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := back.Arg(); err != nil || a != b {
+		t.Errorf("%s\n%s\n%v", a, b, err)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		says   string
+	}{
+		{"listens everywhere", func(c *Config) { c.Listen = "0.0.0.0:3128" }, "one interface"},
+		{"no agent", func(c *Config) { c.Agent = "" }, "agent"},
+		{"no hosts", func(c *Config) { c.Hosts = nil }, "no hosts"},
+		{"port", func(c *Config) { c.Hosts[0].Port = 70000 }, "port 70000"},
+		{"address", func(c *Config) { c.Hosts[0].Addresses = []string{"x"} }, vendorName},
+		{"nobody to ask", func(c *Config) { c.DNS = nil }, "no name servers"},
+		{"name server", func(c *Config) { c.DNS = []string{"ns.example"} }, "ns.example"},
+		{"limit", func(c *Config) { c.Limits.HelloMS = 0 }, "hello_ms"},
+		{"negative", func(c *Config) { c.Limits.UploadBytes = -1 }, "negative"},
+	}
+	for _, tt := range tests {
+		cfg := testConfig()
+		tt.change(cfg)
+		if _, err := cfg.Arg(); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want an error with %q", tt.name, err, tt.says)
+		}
+	}
+	cfg := testConfig()
+	cfg.DNS, cfg.Hosts[0].Addresses = nil, []string{"10.0.0.1"}
+	if _, err := cfg.Arg(); err != nil {
+		t.Errorf("fixed addresses need no name server: %v", err)
+	}
+}

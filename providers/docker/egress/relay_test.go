@@ -1,0 +1,402 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// plainConfig lets a tunnel carry anything.
+func plainConfig() *Config {
+	cfg := testConfig()
+	cfg.Hosts[0].TLS = false
+	return cfg
+}
+
+func TestHalfCloseIsPassedOn(t *testing.T) {
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		all, err := io.ReadAll(c) // ends only with the client's half-close
+		if err == nil {
+			_, _ = io.WriteString(c, "got "+string(all))
+		}
+	}))
+	c := p.tunnel(vendorName + ":443")
+	if _, err := io.WriteString(c, "all of it"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(c); err != nil || string(b) != "got all of it" {
+		t.Errorf("after a half-close: %q, %v", b, err)
+	}
+	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	if e.Reason != reason.Closed || e.Up != 9 || e.Down != 13 {
+		t.Errorf("log: %+v", e)
+	}
+}
+
+func TestServersHalfCloseIsPassedOn(t *testing.T) {
+	got := make(chan string, 1)
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		if err := c.CloseWrite(); err != nil {
+			t.Error(err)
+		}
+		b, _ := io.ReadAll(c)
+		got <- string(b)
+	}))
+	c := p.tunnel(vendorName + ":443")
+	if b, err := io.ReadAll(c); err != nil || len(b) > 0 {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if _, err := io.WriteString(c, "still here"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; s != "still here" {
+		t.Errorf("the server got %q after its half-close", s)
+	}
+}
+
+func TestResetIsPassedOn(t *testing.T) {
+	t.Run("from upstream", func(t *testing.T) {
+		p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+			buf := make([]byte, 5)
+			_, _ = io.ReadFull(c, buf)
+			_ = c.SetLinger(0) // close with a reset
+		}))
+		c := p.tunnel(vendorName + ":443")
+		if _, err := io.WriteString(c, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(c); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the client sees %v; an ordinary end would make a torn answer look whole", err)
+		}
+		p.awaitReason(reason.Reset)
+	})
+	t.Run("from the client", func(t *testing.T) {
+		got := make(chan error, 1)
+		p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+			_, err := io.ReadAll(c)
+			got <- err
+		}))
+		c := p.tunnel(vendorName + ":443")
+		if _, err := io.WriteString(c, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		p.awaitReason(reason.Allowed)
+		_ = c.SetLinger(0)
+		c.Close()
+		if err := <-got; !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("upstream sees %v", err)
+		}
+		p.awaitReason(reason.Reset)
+	})
+}
+
+func TestBothDirectionsAtOnce(t *testing.T) {
+	p := startProxy(t, testConfig(), vendor(t, nil))
+	c := tls.Client(p.tunnel(vendorName+":443"), &tls.Config{ServerName: vendorName, InsecureSkipVerify: true})
+	const size = 8 << 20
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		buf := make([]byte, 64<<10)
+		for sent := 0; sent < size; sent += len(buf) {
+			if _, err := c.Write(buf); err != nil {
+				t.Errorf("after %d bytes: %v", sent, err)
+				return
+			}
+		}
+	})
+	if _, err := io.CopyN(io.Discard, c, size); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+}
+
+func TestUploadLimitEndsAllUploads(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.UploadBytes = 1000
+	got := &lines{}
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(got, c) }))
+	a, b := p.tunnel(vendorName+":443"), p.tunnel(vendorName+":443")
+	if _, err := a.Write(make([]byte, 600)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); got.len() < 600 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := b.Write(make([]byte, 600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(b); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the tunnel over the limit ends with %v", err)
+	}
+	p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.UploadLimit })
+	if resp, _ := p.ask(connectTo(vendorName + ":443")); resp.Header.Get("X-Sandplan-Reason") != string(reason.UploadLimit) {
+		t.Errorf("a new tunnel after the limit: %s", resp.Status)
+	}
+	if got.len() != 600 {
+		t.Errorf("%d bytes went up; the limit was 1000, and what does not fit stays", got.len())
+	}
+}
+
+func TestTunnelLimits(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.Tunnels = 2
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) }))
+	a := p.tunnel(vendorName + ":443")
+	p.tunnel(vendorName + ":443")
+	resp, body := p.ask(connectTo(vendorName + ":443"))
+	if resp.StatusCode != 503 || !strings.Contains(body, "try again later") {
+		t.Errorf("a third tunnel of two: %s %q", resp.Status, body)
+	}
+	a.Close()
+	p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	time.Sleep(20 * time.Millisecond) // the slot is free right after the line
+	p.tunnel(vendorName + ":443")
+
+	cfg = plainConfig()
+	cfg.Limits.TunnelsPerSecond = 3
+	p = startProxy(t, cfg, "")
+	codes := map[int]int{}
+	for range 6 {
+		resp, _ := p.ask(connectTo("github.com:443"))
+		codes[resp.StatusCode]++
+	}
+	if codes[403] < 3 || codes[429] < 1 {
+		t.Errorf("six requests at three per second: %v", codes)
+	}
+}
+
+func TestRunEndsTunnels(t *testing.T) {
+	got := make(chan error, 1)
+	up := upstream(t, func(c *net.TCPConn) {
+		_, err := io.ReadAll(c)
+		got <- err
+	})
+	cfg := plainConfig()
+	log := &lines{}
+	p := &proxy{t: t, log: log, to: up, answer: []netip.Addr{netip.MustParseAddr(vendorAddr)}}
+	s, err := newServer(cfg, world{now: time.Now, lookup: p.lookup, dial: p.dialUpstream}, newLog(log, time.Now, "invocation.a", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.addr = l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.serve(ctx, l) }()
+	p.tunnel(vendorName + ":443")
+	cancel()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the proxy waits for a silent tunnel")
+	}
+	<-got
+	p.awaitReason(reason.Stopping)
+}
+
+// TestSilenceOfHours runs in a world where time passes only when everybody waits.
+func TestSilenceOfHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, inner := pipe()
+		outer, vendor := pipe()
+		s, err := newServer(plainConfig(), world{
+			now: time.Now,
+			lookup: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
+			},
+			dial: func(context.Context, netip.AddrPort) (net.Conn, error) { return outer, nil },
+		}, newLog(io.Discard, time.Now, "invocation.a", 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() { s.handle(t.Context(), inner); close(done) }()
+		go func() { _, _ = io.WriteString(client, connectTo(vendorName+":443")) }()
+		if _, err := io.ReadFull(client, make([]byte, len(established))); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 5)
+		for _, silence := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
+			time.Sleep(silence)
+			start := time.Now()
+			go func() { _, _ = io.WriteString(vendor, "event") }()
+			if _, err := io.ReadFull(client, buf); err != nil {
+				t.Fatalf("after %s of silence: %v", silence, err)
+			}
+			go func() { _, _ = io.WriteString(client, "reply") }()
+			if _, err := io.ReadFull(vendor, buf); err != nil {
+				t.Fatalf("after %s of silence, the other way: %v", silence, err)
+			}
+			if d := time.Since(start); d != 0 {
+				t.Errorf("after %s of silence an event was held back for %s", silence, d)
+			}
+		}
+		client.Close()
+		vendor.Close()
+		<-done
+	})
+}
+
+// TestSilentRequestEnds: before a tunnel stands, silence is bounded.
+func TestSilentRequestEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, inner := pipe()
+		cfg := testConfig()
+		s, err := newServer(cfg, world{now: time.Now}, newLog(io.Discard, time.Now, "invocation.a", 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		done := make(chan struct{})
+		go func() { s.handle(t.Context(), inner); close(done) }()
+		answer, err := io.ReadAll(client)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
+			t.Errorf("%q, %v", answer, err)
+		}
+		client.Close()
+		<-done
+		if d := time.Since(start); d < ms(cfg.Limits.HeadMS) || d > ms(cfg.Limits.HeadMS)+2*time.Second {
+			t.Errorf("it took %s", d)
+		}
+	})
+}
+
+// pipe is a connection in memory that comes from the agent's address.
+func pipe() (net.Conn, net.Conn) {
+	a, b := net.Pipe()
+	return pipeConn{a}, pipeConn{b}
+}
+
+type pipeConn struct{ net.Conn }
+
+func (pipeConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// failing is a listener whose Accept fails a number of times.
+type failing struct {
+	net.Listener
+	mu    sync.Mutex
+	left  int
+	err   error
+	times []time.Time
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	f.mu.Lock()
+	f.times = append(f.times, time.Now())
+	fail := f.left > 0
+	f.left--
+	f.mu.Unlock()
+	if fail {
+		return nil, f.err
+	}
+	return f.Listener.Accept()
+}
+
+func TestAcceptBacksOff(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failing{Listener: l, left: 4, err: &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}}
+	log := &lines{}
+	p := &proxy{t: t, log: log, addr: l.Addr().String()}
+	s, err := newServer(testConfig(), world{now: time.Now}, newLog(log, time.Now, "invocation.a", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.serve(ctx, f) }()
+	if resp, _ := p.ask(connectTo("github.com:443")); resp.StatusCode != 403 {
+		t.Errorf("after the trouble: %s", resp.Status)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	var pauses []time.Duration
+	for i := 1; i < 5; i++ {
+		pauses = append(pauses, f.times[i].Sub(f.times[i-1]))
+	}
+	if pauses[0] < minPause || pauses[3] < 8*minPause {
+		t.Errorf("pauses %v; without them a lack of descriptors burns a core", pauses)
+	}
+	n := 0
+	for _, e := range log.entries(t) {
+		if e.Event == EventTrouble {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d lines about one trouble", n)
+	}
+}
+
+func TestAcceptFailsForGood(t *testing.T) {
+	s, err := newServer(testConfig(), world{now: time.Now}, newLog(io.Discard, time.Now, "", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if err := s.serve(context.Background(), l); err == nil {
+		t.Error("a closed listener is served")
+	}
+}
+
+// TestIdleTunnelsAreCheap: what an idle tunnel costs is two goroutines and no buffer.
+func TestIdleTunnelsAreCheap(t *testing.T) {
+	const n = 200
+	cfg := plainConfig()
+	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond = 2*n, 2*n
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c) }))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	conns := make([]*net.TCPConn, n)
+	for i := range conns {
+		conns[i] = p.tunnel(vendorName + ":443")
+		if _, err := io.WriteString(conns[i], "x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conns[i], make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.GC() // a pool keeps its buffers over one collection
+	runtime.ReadMemStats(&after)
+	per := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n
+	t.Logf("%d bytes of heap per idle tunnel, client and server included", per)
+	if per > 2*bufferSize {
+		t.Errorf("%d bytes per idle tunnel: a buffer is held in silence", per)
+	}
+}

@@ -1,0 +1,261 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/acl"
+	"github.com/sandplan/sandplan/providers/docker/egress/addrclass"
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// world is what a server touches outside itself, so that tests can stand in for it.
+type world struct {
+	now    func() time.Time
+	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// own are the networks that the proxy is on.
+	own []netip.Prefix
+}
+
+// realWorld uses the machine's network, and the declared name servers.
+func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
+	servers, err := cfg.nameServers()
+	if err != nil {
+		return world{}, err
+	}
+	var d net.Dialer
+	r := &resolver{servers: servers, dial: d.DialContext}
+	return world{
+		now:    time.Now,
+		lookup: r.lookup,
+		dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			return d.DialContext(ctx, "tcp4", to.String())
+		},
+		own: own,
+	}, nil
+}
+
+// server is one proxy at work.
+type server struct {
+	cfg    *Config
+	world  world
+	acl    *acl.List
+	class  addrclass.Classifier
+	agent  netip.Addr
+	log    *Log
+	pool   sync.Pool // of *[]byte, for what is moving
+	slots  chan struct{}
+	linger chan struct{}
+	rate   *bucket
+	ids    atomic.Uint64
+	up     budget
+	down   budget
+}
+
+// budget is a number of bytes that all tunnels share.
+type budget struct {
+	used  atomic.Int64
+	limit int64 // 0 is none
+	why   reason.Reason
+	once  sync.Once
+}
+
+// take says whether n more bytes may pass. What does not fit does not pass at all.
+func (b *budget) take(n int) bool {
+	return b.used.Add(int64(n)) <= b.limit || b.limit == 0
+}
+
+func (b *budget) spent() bool { return b.limit != 0 && b.used.Load() > b.limit }
+
+const (
+	bufferSize = 32 << 10
+	// maxLinger is how many refused connections are held open at once until the client has read why.
+	maxLinger = 64
+)
+
+func newServer(cfg *Config, w world, log *Log) (*server, error) {
+	agent, err := netip.ParseAddr(cfg.Agent)
+	if err != nil {
+		return nil, err
+	}
+	var rules []acl.Rule
+	for _, h := range cfg.Hosts {
+		r := acl.Rule{Host: h.Name, Port: uint16(h.Port), TLS: h.TLS, Decl: h.Decl}
+		for _, s := range h.Addresses {
+			a, err := netip.ParseAddr(s)
+			if err != nil {
+				return nil, fmt.Errorf("host %s: %w", h.Name, err)
+			}
+			r.Addresses = append(r.Addresses, a)
+		}
+		rules = append(rules, r)
+	}
+	list, err := acl.New(rules)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{
+		cfg: cfg, world: w, acl: list, agent: agent, log: log,
+		class:  addrclass.Classifier{Own: w.own},
+		slots:  make(chan struct{}, cfg.Limits.Tunnels),
+		linger: make(chan struct{}, maxLinger),
+		rate:   newBucket(w.now, cfg.Limits.TunnelsPerSecond),
+	}
+	s.up.limit, s.up.why = cfg.Limits.UploadBytes, reason.UploadLimit
+	s.down.limit, s.down.why = cfg.Limits.DownloadBytes, reason.DownloadLimit
+	s.pool.New = func() any { b := make([]byte, bufferSize); return &b }
+	return s, nil
+}
+
+// The pause after a failed Accept, which doubles: with no descriptor left Accept fails at once, for as
+// long as it lasts, and would burn a core.
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = time.Second
+)
+
+// serve accepts until ctx ends, then closes every tunnel and waits for them. It returns nil when ctx
+// ended it.
+func (s *server) serve(ctx context.Context, l net.Listener) error {
+	var tunnels sync.WaitGroup
+	defer tunnels.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	var pause time.Duration
+	for {
+		conn, err := l.Accept()
+		if err == nil {
+			pause = 0
+			tunnels.Go(func() { s.handle(ctx, conn) })
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !temporary(err) {
+			return fmt.Errorf("accept: %w", err)
+		}
+		if pause == 0 {
+			s.log.Write(Entry{Event: EventTrouble, Error: err.Error()})
+		}
+		pause = min(max(2*pause, minPause), maxPause)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// temporary are the errors of accept(2) after which the listener goes on: the client left, or the
+// machine lacks something for now.
+func temporary(err error) bool {
+	for _, e := range []error{syscall.ECONNABORTED, syscall.EINTR, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EPROTO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// handle serves one connection, whatever comes over it.
+func (s *server) handle(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	t := &tunnel{server: s, id: s.ids.Add(1), client: conn, start: s.world.now()}
+	if peer, ok := addrOf(conn.RemoteAddr()); !ok || peer != s.agent {
+		t.peer = peer.String()
+		t.decide(Refuse, reason.NotAgent, nil)
+		return
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		t.refuse(reason.TooManyTunnels)
+		return
+	}
+	if !s.rate.take() {
+		t.refuse(reason.TooManyPerSecond)
+		return
+	}
+	t.run(ctx)
+}
+
+func addrOf(a net.Addr) (netip.Addr, bool) {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return t.AddrPort().Addr().Unmap(), true
+}
+
+// exhaust says once that a budget is used up; whoever reads the log ends the run. Until then every
+// further byte ends its tunnel, and no new tunnel is opened.
+func (s *server) exhaust(b *budget) {
+	b.once.Do(func() {
+		s.log.Write(Entry{Event: EventLimit, Reason: b.why, Up: s.up.used.Load(), Down: s.down.used.Load()})
+	})
+}
+
+// bucket allows a number of events per second, and as many at once after a pause.
+type bucket struct {
+	mu    sync.Mutex
+	now   func() time.Time
+	rate  float64
+	have  float64
+	since time.Time
+}
+
+func newBucket(now func() time.Time, perSecond int) *bucket {
+	return &bucket{now: now, rate: float64(perSecond), have: float64(perSecond), since: now()}
+}
+
+func (b *bucket) take() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	b.have = min(b.rate, b.have+b.rate*now.Sub(b.since).Seconds())
+	b.since = now
+	if b.have < 1 {
+		return false
+	}
+	b.have--
+	return true
+}
+
+// drain reads what the client still sends, for a moment: closing a connection with unread data resets
+// it, and the reset overtakes the answer.
+func (s *server) drain(conn net.Conn) {
+	select {
+	case s.linger <- struct{}{}:
+		defer func() { <-s.linger }()
+	default:
+		return
+	}
+	if err := closeWrite(conn); err != nil {
+		return
+	}
+	if err := conn.SetReadDeadline(s.world.now().Add(time.Second)); err != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, conn, 64<<10) // whatever comes of it, the connection is closed next
+}
+
+// closeWrite passes the end of one direction on.
+func closeWrite(c net.Conn) error {
+	if h, ok := c.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return c.Close()
+}
