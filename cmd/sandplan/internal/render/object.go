@@ -132,17 +132,29 @@ func (p *page) indentNote(depth int, text string) {
 	p.line(faint, strings.Repeat(" ", 4*(depth+1)), text)
 }
 
-// rows prints a block's settings: plain ones first, aligned, then nested blocks.
+// rows prints a block's settings: those with a name that people use, then those that only the engine has a
+// name for, each aligned; then nested blocks.
 func (p *page) rows(rows []row, depth int) {
-	wide := 0
+	var named, built []row
 	for _, w := range rows {
-		if len(w.name) == 1 {
-			wide = max(wide, cells(w.name[0]))
+		switch {
+		case len(w.name) > 1:
+		case w.field.Attr == "" && w.field.Label == "":
+			built = append(built, w)
+		default:
+			named = append(named, w)
 		}
 	}
 	first := true
-	for _, w := range rows {
-		if len(w.name) == 1 {
+	for _, group := range [][]row{named, built} {
+		if !first && len(group) > 0 && p.r.Verbose {
+			p.nl()
+		}
+		wide := 0
+		for _, w := range group {
+			wide = max(wide, cells(w.name[0]))
+		}
+		for _, w := range group {
 			p.setting(w, wide, depth)
 			first = false
 		}

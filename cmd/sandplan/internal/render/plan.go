@@ -97,6 +97,10 @@ func (r *Renderer) noChanges(p *page, pl *planner.Plan, notes bool) {
 	if notes {
 		p.rule()
 	}
+	if len(pl.Conflicts()) > 0 {
+		p.prose("Nothing can be done before the conflicts are gone.")
+		return
+	}
 	p.put(boldGreen, "No changes.")
 	objects := 0
 	for _, c := range pl.Changes {
@@ -127,7 +131,8 @@ func (r *Renderer) driftNote(p *page, pl *planner.Plan) bool {
 	byAddr := map[planner.Address][]planner.Finding{}
 	var order []planner.Address
 	for _, f := range pl.Findings {
-		if f.Kind == planner.FindingPending {
+		// Conflicts are errors of their own, below the plan.
+		if f.Kind != planner.FindingDrift {
 			continue
 		}
 		if byAddr[f.Addr] == nil {

@@ -95,7 +95,7 @@ func TestPlanEmpty(t *testing.T) {
 // TestPlanNeverHidesDrift: the gate refuses on it, so a plan that has nothing else to say still says it.
 func TestPlanNeverHidesDrift(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
-	got := e.renderer().Plan(&planner.Plan{Scope: codeboost, Findings: e.drift(planner.FindingConflict)}, PlanView{Hint: true})
+	got := e.renderer().Plan(&planner.Plan{Scope: codeboost, Findings: e.drift(planner.FindingDrift)}, PlanView{Hint: true})
 	for _, want := range []string{"Note: 2 objects were changed", `memory = "2GiB" -> "8GiB"`, "No changes."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)

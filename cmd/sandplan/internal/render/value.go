@@ -160,7 +160,7 @@ func flow(v any, n int) []string {
 			parts = append(parts, inline(e))
 		}
 	case map[string]any:
-		open, end = "{", "}"
+		open, end = "{ ", " }"
 		for _, k := range sortedKeys(t) {
 			parts = append(parts, key(k)+" = "+inline(t[k]))
 		}
@@ -177,12 +177,12 @@ func flow(v any, n int) []string {
 			p += end
 		}
 		switch {
-		case line == open || line == " ":
+		case i == 0:
 			line += p
 		case cells(line)+1+cells(p) <= n:
 			line += " " + p
 		default:
-			lines, line = append(lines, line), " "+p
+			lines, line = append(lines, line), strings.Repeat(" ", len(open))+p
 		}
 	}
 	return append(lines, line)
