@@ -140,7 +140,7 @@ func (c *container) said(err error) string {
 // stop ends the container, gracefully if there is time for that, and returns when it certainly does not
 // run, or with an error when that cannot be made certain. now cuts the grace short.
 func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan struct{}) error {
-	if !c.tried || c.over != nil && c.over.err == nil {
+	if !c.tried {
 		return nil
 	}
 	if c.started() && c.over == nil && grace > 0 {
@@ -155,29 +155,31 @@ func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan st
 		case <-now:
 		}
 	}
-	if c.over != nil && c.over.err == nil {
-		return nil
-	}
-	return c.kill(ctx)
-}
-
-func (c *container) kill(ctx context.Context) error {
-	// Its lease ends with the connection, so that it ends even if the engine does not hear us.
-	_ = c.stdin.Close()
-	if err := c.engine.Kill(ctx, c.id); err != nil {
-		p, look := c.engine.Process(ctx, c.id)
-		if look != nil || p.Status == planner.StatusRunning {
-			return fmt.Errorf("%s may still run, the engine does not answer for it (%w); it ends by itself within %s; container %.12s",
-				c.addr, err, wire.Silence, c.id)
+	// A container that somebody restarts has ended, and runs again.
+	for range killAttempts {
+		if p, err := c.engine.Process(ctx, c.id); err == nil && p.Status != planner.StatusRunning {
+			if c.over == nil || c.over.err != nil {
+				c.over = &ending{process: p}
+			}
+			return nil
+		}
+		// Its lease ends with its standard input, so that it ends even if the engine does not hear us.
+		_ = c.stdin.Close()
+		if err := c.engine.Kill(ctx, c.id); err != nil {
+			return c.uncertain(err)
+		}
+		if _, err := c.engine.Wait(ctx, c.id); err != nil {
+			return c.uncertain(err)
 		}
 	}
-	p, err := c.engine.Wait(ctx, c.id)
-	if err != nil {
-		return fmt.Errorf("whether %s still runs is unknown (%w); it ends by itself within %s; container %.12s",
-			c.addr, err, wire.Silence, c.id)
-	}
-	c.over = &ending{process: p}
-	return nil
+	return c.uncertain(errors.New("it is started again and again"))
+}
+
+// killAttempts is how often a container is killed that somebody starts again.
+const killAttempts = 5
+
+func (c *container) uncertain(err error) error {
+	return fmt.Errorf("%s may still run: %w; it ends by itself within %s; container %.12s", c.addr, err, wire.Silence, c.id)
 }
 
 // drain waits for the end of the output of a container that does not run any more, so that nothing

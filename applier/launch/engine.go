@@ -14,7 +14,8 @@ type Engine interface {
 	// Recheck looks again, and deeper, at the objects at some addresses. It hashes the shim only when
 	// planner.AddrShim is among them.
 	Recheck(context.Context, planner.Scope, []planner.Address) (planner.Snapshot, error)
-	// Attach connects to a container that was not started yet. done gets one value when its output ends.
+	// Attach connects to a container that was not started yet. Closing stdin ends the container's standard
+	// input and nothing else; done gets one value when its output ends.
 	Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error)
 	Start(ctx context.Context, id string) error
 	// Wait returns when the container does not run.

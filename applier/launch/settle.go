@@ -111,6 +111,9 @@ func (r *run) concludeAgent() {
 		r.decide(&Decision{Code: CodeKilled, Reason: "it needed more memory than limits.memory allows"})
 	case ok && said.By == wire.ByAgent:
 		r.result.By, r.result.Code = ByAgent, said.Code
+	case ok && said.Cause == wire.CauseProof && !r.running.IsZero():
+		// It had been proven: what does not hold any more has changed since.
+		r.decide(&Decision{Code: CodeDrift, Reason: "the sandbox changed while it ran", Err: errors.New(said.Detail)})
 	case ok:
 		r.decide(cause(said))
 	case r.agent.over == nil || r.agent.over.err != nil:

@@ -15,10 +15,11 @@ import (
 
 // Attach connects to a container that was created and not started yet: what it will write goes to
 // stdout and stderr, apart, and what is written to stdin goes to it. Its standard input ends when
-// stdin is closed and when the connection breaks, whatever the reason. done gets one value at the end
+// stdin is closed, and when the connection breaks, whatever the reason. done gets one value at the end
 // of the output: nil when the container closed it.
 //
-// The connection outlives ctx, which bounds only its making; close stdin to end it.
+// The connection outlives ctx, which bounds only its making. It ends with the container's output: to
+// close stdin leaves that as it is, so that the last words of a container are heard.
 func (e *Engine) Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error) {
 	conn, err := e.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
@@ -27,10 +28,19 @@ func (e *Engine) Attach(ctx context.Context, id string, stdout, stderr io.Writer
 	ended := make(chan error, 1)
 	go func() {
 		_, err := stdcopy.StdCopy(stdout, stderr, conn.Reader)
+		conn.Close()
 		ended <- err
 	}()
-	return conn.Conn, ended, nil
+	return halfConn{conn.Conn, conn.CloseWrite}, ended, nil
 }
+
+// halfConn is the sending half of a connection.
+type halfConn struct {
+	io.Writer
+	closeWrite func() error
+}
+
+func (h halfConn) Close() error { return h.closeWrite() }
 
 // Start starts a container.
 func (e *Engine) Start(ctx context.Context, id string) error {

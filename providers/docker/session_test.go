@@ -107,7 +107,9 @@ func TestSession(t *testing.T) {
 		if err != nil || p.Status != planner.StatusRunning || p.PID == 0 || p.Started.IsZero() {
 			t.Errorf("while it runs: %+v, %v", p, err)
 		}
-		stdin.(interface{ CloseWrite() error }).CloseWrite()
+		if err := stdin.Close(); err != nil {
+			t.Fatal(err)
+		}
 		if err := <-done; err != nil {
 			t.Errorf("its output ended with %v", err)
 		}
@@ -123,9 +125,9 @@ func TestSession(t *testing.T) {
 		}
 	})
 
-	t.Run("stdin ends with the connection", func(t *testing.T) {
-		id := armed(t, e, image, "say=up", "stdin", "exit=7")
-		stdin, done, _, _ := talk(t, e, id)
+	t.Run("stdin ends alone", func(t *testing.T) {
+		id := armed(t, e, image, "stdin", "say=last words", "exit=7")
+		stdin, done, stdout, _ := talk(t, e, id)
 		began := time.Now()
 		if err := stdin.Close(); err != nil {
 			t.Fatal(err)
@@ -133,7 +135,9 @@ func TestSession(t *testing.T) {
 		if p, err := e.Wait(t.Context(), id); err != nil || p.ExitCode != 7 || time.Since(began) > 2*time.Second {
 			t.Errorf("%+v, %v after %s: the lease must end with the connection", p, err, time.Since(began))
 		}
-		<-done
+		if err := <-done; err != nil || stdout.String() != "last words\n" {
+			t.Errorf("after its standard input ended it said %q, %v", stdout, err)
+		}
 	})
 
 	t.Run("kill", func(t *testing.T) {

@@ -1,0 +1,283 @@
+package launch_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
+	"github.com/sandplan/sandplan/testfixtures/image/scratch"
+)
+
+// built are the programs that the tests on the real engine use, built once: the product itself, as a
+// user has it, and the agent whose arguments are what it does.
+var built = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "sandplan-launch-test-"); err != nil {
+		return "", err
+	}
+	for _, p := range []string{"cmd/sandplan", "testfixtures/agent"} {
+		build := exec.Command("go", "build", "-o", dir+"/", "github.com/sandplan/sandplan/"+p)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return dir, fmt.Errorf("build %s: %w\n%s", p, err, out)
+		}
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := built(); err == nil || dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// world is one project on the real engine, with a worktree and a local vendor.
+type world struct {
+	t       *testing.T
+	cli     *client.Client
+	dir     string // of the configuration
+	tree    string // the worktree of every invocation
+	project string
+	bin     string
+}
+
+const agentImage = "sandplan-launch-test/agent:1"
+
+// newWorld makes a project with one invocation for each entry of steps: its name, and what its agent
+// does. number chooses the addresses, which no two tests share. more is further HCL.
+func newWorld(t *testing.T, number int, steps map[string][]string, attributes map[string]string) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the built program on the real engine for a minute or so")
+	}
+	socket := dockertest.Socket(t)
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := client.NewClientWithOpts(client.WithHost("unix://"+socket), client.WithAPIVersionNegotiation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, cli: cli, dir: t.TempDir(), tree: t.TempDir(), project: fmt.Sprintf("launch-%d", number), bin: bin + "/sandplan"}
+	loadAgent(t, socket, bin)
+	if err := os.Chmod(w.tree, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pool := fmt.Sprintf("10.232.%d", 16*number)
+	listen(t, pool+".1:8443")
+	w.write("sandplan.hcl", w.configuration(pool, steps, attributes))
+	return w
+}
+
+func loadAgent(t *testing.T, socket, bin string) {
+	t.Helper()
+	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{{Path: "/agent", Mode: 0o755, Source: bin + "/agent"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := scratch.Load(t.Context(), socket, agentImage, img); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) configuration(pool string, steps map[string][]string, attributes map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "sandplan {\n  project = %q\n}\nprovider \"docker\" {\n  subnet_pool = \"%s.0/20\"\n}\n", w.project, pool)
+	fmt.Fprintf(&b, "phase \"review\" {\n  runner \"test\" {\n    argv  = [\"/agent\", \"say=tested\", \"exit=3\"]\n    image = %q\n  }\n}\n", agentImage)
+	for name, does := range steps {
+		argv, _ := json.Marshal(append([]string{"/agent"}, does...))
+		fmt.Fprintf(&b, `
+vendor %[1]q {
+  kind    = "custom"
+  image   = %[2]q
+  command = %[3]s
+  host "llm.test" {
+    port      = 8443
+    addresses = [%[4]q]
+  }
+}
+invocation %[1]q {
+  vendor   = vendor.%[1]s
+  worktree = %[5]q
+  prompt   = "do it"
+%[6]s
+}
+`, name, agentImage, argv, pool+".1", w.tree, attributesOf(name, attributes))
+	}
+	return b.String()
+}
+
+func attributesOf(name string, attributes map[string]string) string {
+	a := attributes[name]
+	if !strings.Contains(a, "phase") {
+		a += "\n  phase = phase.review"
+	}
+	return a
+}
+
+// listen stands in for the vendor: the proof from the inside needs somebody who answers. The address
+// need not exist yet.
+func listen(t *testing.T, address string) {
+	t.Helper()
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		control := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_IP, syscall.IP_FREEBIND, 1) })
+		if err == nil {
+			err = control
+		}
+		return err
+	}}
+	ln, err := lc.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+}
+
+func (w *world) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// ended is how a command of sandplan ended.
+type ended struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+// last is the last line of standard error.
+func (e ended) last() string {
+	lines := strings.Split(strings.TrimRight(e.stderr, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, w.bin, append([]string{"-chdir=" + w.dir}, args...)...)
+	cmd.Env = append(os.Environ(), "SANDPLAN_DATA_DIR="+filepath.Join(w.dir, "data"), "SANDPLAN_INPUT=0")
+	return cmd
+}
+
+func (w *world) sandplan(args ...string) ended {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := w.command(ctx, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	began := time.Now()
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		w.t.Fatalf("sandplan %v: %v", args, err)
+	}
+	return ended{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
+}
+
+// must runs a command that has to succeed.
+func (w *world) must(args ...string) ended {
+	w.t.Helper()
+	e := w.sandplan(args...)
+	if e.code != 0 {
+		w.t.Fatalf("sandplan %v: exit code %d\n%s%s", args, e.code, e.stdout, e.stderr)
+	}
+	return e
+}
+
+// apply pins images, makes everything, and removes it at the end of the test.
+func (w *world) apply() {
+	w.t.Helper()
+	w.t.Cleanup(func() {
+		if e := w.sandplan("destroy", "-auto-approve"); e.code != 0 {
+			w.t.Errorf("destroy: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
+		}
+		list, err := w.cli.ContainerList(context.Background(), container.ListOptions{All: true, Filters: w.filter()})
+		if err != nil || len(list) > 0 {
+			w.t.Errorf("destroy left %d containers, %v", len(list), err)
+		}
+	})
+	w.must("init")
+	w.must("apply", "-auto-approve")
+}
+
+func (w *world) filter(more ...filters.KeyValuePair) filters.Args {
+	return filters.NewArgs(append(more, filters.Arg("label", "dev.sandplan.project="+w.project))...)
+}
+
+// container is the one at an address.
+func (w *world) container(address string) container.Summary {
+	w.t.Helper()
+	list, err := w.cli.ContainerList(w.t.Context(), container.ListOptions{All: true, Filters: w.filter(filters.Arg("label", "dev.sandplan.address="+address))})
+	if err != nil || len(list) != 1 {
+		w.t.Fatalf("%d containers at %s, %v", len(list), address, err)
+	}
+	return list[0]
+}
+
+// everRan reports whether a container was ever started.
+func (w *world) everRan(id string) bool {
+	w.t.Helper()
+	c, err := w.cli.ContainerInspect(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c.State.Status != "created"
+}
+
+// within waits for something that must come true.
+func within(t *testing.T, d time.Duration, what string, is func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !is() {
+		if time.Since(began) > d {
+			t.Fatalf("%s: not within %s", what, d)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// lockedBuffer is a buffer that one goroutine writes and another reads.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.buf.Bytes())
+}
