@@ -58,7 +58,7 @@ type deaths struct{ apply, destroy int }
 // crash tries n = from, from+step, … until both commands end by themselves.
 func (l *lane) crash(from, step int) (died deaths) {
 	applying, destroying := true, true
-	for n := from; (applying || destroying) && !l.w.t.Failed(); n += step {
+	for n := from; applying || destroying; n += step {
 		if applying {
 			if applying = l.killed(n, "apply", "-auto-approve"); applying {
 				died.apply++
