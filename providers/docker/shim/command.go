@@ -70,7 +70,7 @@ func executable(cfg *Config) string {
 			}
 		}
 	}
-	return "/" + name // what the kernel then does not find is named as it was declared
+	return "" // which the kernel does not find
 }
 
 // reap waits for every child, adopted ones too, until there is none.
@@ -92,7 +92,8 @@ func (c *command) reap() {
 // preferAsVictim lets the kernel kill the command rather than the shim when memory runs out: then the
 // shim can still tell what happened. Failure only makes that less likely.
 func (c *command) preferAsVictim() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.pid), []byte("500"), 0)
+	const first = "1000"
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", c.pid), []byte(first), 0)
 }
 
 // signalAll sends a signal to every process of the container but this one.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -15,29 +16,37 @@ import (
 // lookupBound is how long a refusal may take. It takes a millisecond, by way of the engine too.
 const lookupBound = 2 * time.Second
 
-// proveResolver compares resolv.conf, and looks a name up with every server in it: the question must
-// come out at the shim's own resolver, which shows that it went there and nowhere else, and be refused.
-func proveResolver(cfg *Config, ch wire.Challenge, r *resolver, out *wire.Report) checks {
+// proveResolver compares resolv.conf and hosts, and looks a name up with every server: the question
+// must come out at the shim's own resolver, which shows where it went, and be refused.
+func proveResolver(cfg *Config, ch wire.Challenge, p *proof) checks {
 	var c checks
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil {
+		c.fail("dns.hosts", err)
+	} else {
+		p.report.Hosts = string(hosts)
+		wrong := parseHosts(string(hosts), cfg.Network)
+		c.add("dns.hosts", len(wrong) == 0, "%s", strings.Join(wrong, "; "))
+	}
 	text, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {
 		c.fail("dns.resolv_conf", err)
 		return c
 	}
-	out.ResolvConf = string(text)
-	if hosts, err := os.ReadFile("/etc/hosts"); err == nil {
-		out.Hosts = string(hosts)
-	}
+	p.report.ResolvConf = string(text)
 	servers, wrong := parseResolvConf(string(text))
 	if !slices.Equal(servers, cfg.Nameservers) {
 		wrong = append(wrong, fmt.Sprintf("name servers are %v, declared %v", servers, cfg.Nameservers))
 	}
 	c.add("dns.resolv_conf", len(wrong) == 0, "%s", strings.Join(wrong, "; "))
+	if p.resolver == nil {
+		return c // which is told already
+	}
 	for i, server := range servers {
 		name := fmt.Sprintf("n%d-%s.sandplan.invalid", i, label(ch.Nonce))
-		r.watch(name)
+		p.resolver.watch(name)
 		code, err := ask(net.JoinHostPort(server, "53"), name)
-		asked := r.asked(name)
+		asked := p.resolver.asked(name)
 		switch {
 		case err != nil:
 			c.add("dns.refused", false, "asking %s: %v", server, err)
@@ -59,12 +68,31 @@ func parseResolvConf(text string) (servers, wrong []string) {
 		case f[0] == "nameserver" && len(f) > 1:
 			servers = append(servers, f[1])
 		case f[0] == "options":
-		case (f[0] == "search" || f[0] == "domain") && len(f) == 1:
+		case f[0] == "search" && (len(f) == 1 || len(f) == 2 && f[1] == "."): // none
 		default:
 			wrong = append(wrong, fmt.Sprintf("line %q is not declared", strings.TrimSpace(line)))
 		}
 	}
 	return servers, wrong
+}
+
+// parseHosts returns the lines of a hosts file that name anything but this machine: its loopback and
+// multicast addresses, and its own one on the network.
+func parseHosts(text string, n *Network) (wrong []string) {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		a, err := netip.ParseAddr(f[0])
+		own := n != nil && err == nil && a == netip.MustParsePrefix(n.Address).Addr()
+		// Engines write fe00::0 (ip6-localnet) too.
+		if err != nil || !own && !a.IsLoopback() && !a.IsMulticast() && a != netip.MustParseAddr("fe00::") {
+			wrong = append(wrong, fmt.Sprintf("line %q is not declared", strings.TrimSpace(line)))
+		}
+	}
+	return wrong
 }
 
 // label makes one label of a domain name from a nonce.

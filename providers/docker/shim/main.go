@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,6 +57,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "sandplan: shim:", err)
 		return exitUsage
 	}
+	reserveThreads(spareThreads)
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals) // all: a signal without a handler could end or stop the guard
 
@@ -94,6 +97,24 @@ func harden() error {
 	return nil
 }
 
+// spareThreads are more than the guard ever blocks at once.
+const spareThreads = 12
+
+// reserveThreads makes threads that the runtime then keeps. It cannot go on when it needs one and the
+// container's process limit, which counts threads, has been used up by what it guards.
+func reserveThreads(n int) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			// Blocked in the kernel, so that the next one needs a thread of its own.
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: int64(5 * time.Millisecond)}, nil)
+		})
+	}
+	wg.Wait()
+}
+
 // within runs f for at most d; f goes on in the background when that is not enough.
 func within(d time.Duration, f func() error) error {
 	done := make(chan error, 1)
@@ -118,12 +139,8 @@ type session struct {
 
 // run proves the sandbox, and executes the command if it is as declared and sandplan agrees.
 func (s *session) run() wire.Exit {
-	resolver, err := startResolver()
-	if err != nil {
-		return ended(wire.CauseInternal, fmt.Sprintf("answer DNS: %v", err))
-	}
-	defer resolver.close()
-	proof := prove(s.cfg, s.challenge, resolver)
+	proof := prove(s.cfg, s.challenge)
+	defer proof.resolver.close()
 	failed := proof.report.Failed()
 	if len(failed) == 0 {
 		s.lease.AllowBundle()

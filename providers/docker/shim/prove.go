@@ -16,6 +16,8 @@ type proof struct {
 	report wire.Report
 	mounts []mountLine
 	links  []link
+	// resolver answers the command's lookups for as long as the proof is worth something.
+	resolver *resolver
 }
 
 // checks collects what one part of the proof found.
@@ -35,18 +37,23 @@ func (c *checks) fail(name string, err error) { c.add(name, false, "%v", err) }
 
 // prove tries everything. No part waits for another: most of the time goes into packets that must
 // find no way.
-func prove(cfg *Config, ch wire.Challenge, r *resolver) *proof {
+func prove(cfg *Config, ch wire.Challenge) *proof {
 	began := time.Now()
 	p := &proof{report: wire.Report{Nonce: ch.Nonce}}
 	rep := &p.report
-	alone := proveAlone() // before the other parts open files
+	first := proveAlone() // before the other parts open files
+	var err error
+	if p.resolver, err = startResolver(); err != nil {
+		first.fail("dns.listen", err)
+	}
 	parts := []func() checks{
 		func() checks { return proveProcess(cfg, &rep.Process) },
 		func() checks { return proveSeccomp(cfg) },
+		proveDevices,
 		func() checks { return proveMounts(cfg, p) },
 		func() checks { return proveTrees(cfg) },
 		func() checks { return proveLimits(cfg, &rep.Limits) },
-		func() checks { return proveResolver(cfg, ch, r, rep) },
+		func() checks { return proveResolver(cfg, ch, p) },
 		func() checks { return proveNetwork(cfg, ch, p) },
 	}
 	found := make([]checks, len(parts))
@@ -55,7 +62,7 @@ func prove(cfg *Config, ch wire.Challenge, r *resolver) *proof {
 		wg.Go(func() { found[i] = part() })
 	}
 	wg.Wait()
-	rep.Checks = slices.Concat(append([]checks{alone}, found...)...)
+	rep.Checks = slices.Concat(append([]checks{first}, found...)...)
 	rep.Millis = time.Since(began).Milliseconds()
 	return p
 }

@@ -48,6 +48,9 @@ func startResolver() (*resolver, error) {
 }
 
 func (r *resolver) close() {
+	if r == nil {
+		return
+	}
 	r.udp.Close()
 	r.tcp.Close()
 }
