@@ -54,15 +54,13 @@ func (d desiredAgent) network() *shim.Network {
 
 func agentRows() []row {
 	at := "Config.Cmd[1].network."
-	rows := append(containerRows(), shimRows()...)
-	rows = append(rows, endpointRows(roleNetwork)...)
+	rows := append(sandboxRows(), endpointRows(roleNetwork)...)
 	return append(rows,
 		row{path: at + "address", norm: text, label: "address", show: planner.Headline},
 		row{path: at + "proxy", norm: text, label: "proxy", show: planner.Headline},
 		row{path: at + "hosts", norm: list, label: "hosts"},
 		row{path: at + "refused", norm: text},
 		row{path: at + "direct", norm: list},
-		row{path: "Config.Cmd[1].prompt_sha256", norm: text, attr: "prompt"},
 	)
 }
 

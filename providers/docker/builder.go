@@ -292,6 +292,11 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 		}
 		return at
 	})
+	for i := range fields {
+		if phase, ok := decl["phase"]; ok && fields[i].Path == pathWorktreeMode {
+			fields[i].Decl = phase // no attribute by itself
+		}
+	}
 	b.out.desired[a] = d
 	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs,
 		Fields: fields, Digest: planner.Digest(fields)})

@@ -33,8 +33,8 @@ func (e *Engine) exposureOf(s *hclspec.Spec, found map[string]worktree) exposure
 			x.files = append(x.files, exposed{filepath.Clean(path), what})
 		}
 	}
-	for _, name := range sortedKeys(s.Sources) {
-		add(name, "the file "+name+" of the configuration")
+	for _, name := range sortedKeys(s.Paths) {
+		add(s.Paths[name], "a file of the configuration")
 	}
 	add(s.Lock.Path, "the lock file")
 	for _, v := range s.Vendors {

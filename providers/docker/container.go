@@ -176,41 +176,54 @@ func completeContainer(ctx context.Context, l *look, v tree) error {
 }
 
 // nameNetworks keys a container's endpoints by role. A running endpoint shows the ID of its network,
-// one that never ran only the name, under which it will look for it. An endpoint on anything but our
-// own networks keeps the name that it has, and is then one that no row expects.
+// one that never ran only the name, under which it will look for it. Every other endpoint gets a key
+// that is no role, whatever its network is called, and a name in it: an endpoint that shows nothing but
+// zero values is one too many all the same.
 func nameNetworks(v tree, a planner.Address, l *look) {
 	settings, _ := v["NetworkSettings"].(map[string]any)
 	networks, ok := settings["Networks"].(map[string]any)
 	if !ok {
 		return
 	}
-	own := a.Invocation().With(planner.PartNetwork)
-	roles := map[planner.Address]string{own: roleNetwork, planner.AddrUplink: roleUplink}
+	roles := l.rolesOf(a)
 	out := make(map[string]any, len(networks))
-	for name, endpoint := range networks {
-		e, ok := endpoint.(map[string]any)
-		if !ok {
-			out[name] = endpoint
-			continue
-		}
-		role := name
-		if id, _ := e["NetworkID"].(string); id != "" {
-			if r := roles[l.refs[id]]; r != "" {
-				role = r
-			}
+	for _, name := range sortedKeys(networks) {
+		endpoint, _ := networks[name].(map[string]any)
+		role := ""
+		if id, _ := endpoint["NetworkID"].(string); id != "" {
+			role = roles[string(l.refs[id])]
 		} else {
-			for addr, r := range roles {
-				if name == objectName(l.scope, addr) {
-					role = r
-				}
-			}
+			role = roles[name]
 		}
-		if _, twice := out[role]; twice {
-			role = name
+		if name == roleNone && roles[roleNone] != "" {
+			role = roleNone // the engine's own: nobody can make another of that name
+		}
+		if _, taken := out[role]; role == "" || taken {
+			out["other "+name] = map[string]any{"Name": name, "Endpoint": networks[name]}
+			continue
 		}
 		out[role] = endpoint
 	}
 	settings["Networks"] = out
+}
+
+// rolesOf are the roles of the networks that a container at an address is on, by the address and by
+// the name of each.
+func (l *look) rolesOf(a planner.Address) map[string]string {
+	out := map[string]string{}
+	add := func(network planner.Address, role string) {
+		out[string(network)], out[objectName(l.scope, network)] = role, role
+	}
+	switch a.Part() {
+	case planner.PartProxy:
+		add(planner.AddrUplink, roleUplink)
+		add(a.Invocation().With(planner.PartNetwork), roleNetwork)
+	case planner.PartAgent:
+		add(a.Invocation().With(planner.PartNetwork), roleNetwork)
+	default:
+		out[roleNone] = roleNone
+	}
+	return out
 }
 
 // unexpectedChanges are the differences of a container's file system from its image, without the

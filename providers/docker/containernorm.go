@@ -45,14 +45,18 @@ func capabilities(v any) any {
 	})
 }
 
-// securityOpts: profiles as their hash, and the three spellings of the one switch.
+// securityOpts: profiles as their hash, and the three spellings of the one switch. What stands for a
+// profile is no option that an engine takes, so nothing but a profile can look like one.
 func securityOpts(v any) any {
 	return mapSet(v, func(s string) string {
 		switch s {
 		case "no-new-privileges:true", "no-new-privileges=true":
 			return "no-new-privileges"
 		}
-		return securityOpt(s)
+		if short := securityOpt(s); short != s {
+			return "profile " + short
+		}
+		return s
 	})
 }
 
@@ -81,6 +85,21 @@ func ulimits(v any) any {
 	}
 	out := slices.Clone(items)
 	slices.SortFunc(out, func(a, b any) int { return strings.Compare(planner.JSON(a).Text(), planner.JSON(b).Text()) })
+	return out
+}
+
+// options are those of a mount: what is not set is left away, as engines and clients do or do not.
+func options(v any) any {
+	m, ok := dict(v).(map[string]any)
+	if !ok {
+		return v
+	}
+	out := map[string]any{}
+	for key, value := range m {
+		if !isZero(value) {
+			out[key] = value
+		}
+	}
 	return out
 }
 

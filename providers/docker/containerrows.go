@@ -11,14 +11,12 @@ import (
 // HostConfig, NetworkSettings.Networks and Mounts has a row; nothing there is ignored but what only
 // tells of a process that runs.
 
-// containerRows are the rows of all kinds; a kind adds those of its networks and of its command line.
+// containerRows are the rows of all kinds; a kind adds those of its networks, its mounts and its
+// command line.
 func containerRows() []row {
-	rows := identityRows()
-	rows = append(rows, configRows()...)
+	rows := append(identityRows(), configRows()...)
 	rows = append(rows, hostRows()...)
-	rows = append(rows, resourceRows()...)
-	rows = append(rows, worktreeRows()...)
-	return append(rows, mountRows(mountPath(toolDir))...)
+	return append(rows, resourceRows()...)
 }
 
 // identityRows are what inspect shows beside Config, HostConfig and NetworkSettings.
@@ -170,18 +168,22 @@ func resourceRows() []row {
 	return rows
 }
 
+// pathWorktreeMode follows from the phase, see builder.add.
+const pathWorktreeMode = `HostConfig.Mounts["` + policy.Worktree + `"].ReadOnly`
+
 func mountPath(target string) string { return fmt.Sprintf("HostConfig.Mounts[%q]", target) }
 
-// worktreeRows are the mounts of worktree and repository: those of every agent and runner, with what
-// the user declares of them.
-func worktreeRows() []row {
-	rows := append(mountRows(mountPath(policy.Worktree)), mountRows(mountPath(policy.Worktree+"/.git"))...)
+// sandboxMountRows are the mounts that every agent and runner has, with what the user declares of them.
+func sandboxMountRows() []row {
+	rows := mountRows(mountPath(toolDir))
+	rows = append(rows, mountRows(mountPath(policy.Worktree))...)
+	rows = append(rows, mountRows(mountPath(policy.Worktree+"/.git"))...)
 	for i := range rows {
 		switch rows[i].path {
 		case mountPath(policy.Worktree) + ".Source":
 			rows[i].attr, rows[i].show = "worktree", planner.Headline
-		case mountPath(policy.Worktree) + ".ReadOnly":
-			rows[i].attr, rows[i].label, rows[i].show, rows[i].norm = "phase", "worktree mode", planner.Headline, mountMode
+		case pathWorktreeMode:
+			rows[i].label, rows[i].show, rows[i].norm = "worktree mode", planner.Headline, mountMode
 		case mountPath(policy.Worktree+"/.git") + ".Source":
 			rows[i].attr = "git"
 		}
@@ -194,24 +196,11 @@ func mountRows(at string) []row {
 	rows := []row{
 		{path: "Type", norm: text},
 		{path: "Source", norm: text},
-		{path: "Target", norm: text},
 		{path: "ReadOnly", norm: boolean},
 		{path: "Consistency", norm: text},
-		{path: "BindOptions.Propagation", norm: text},
-		{path: "BindOptions.NonRecursive", norm: boolean},
-		{path: "BindOptions.CreateMountpoint", norm: boolean},
-		{path: "BindOptions.ReadOnlyNonRecursive", norm: boolean},
-		{path: "BindOptions.ReadOnlyForceRecursive", norm: boolean},
-		{path: "VolumeOptions.NoCopy", norm: boolean},
-		{path: "VolumeOptions.Labels", norm: dict},
-		{path: "VolumeOptions.Subpath", norm: text},
-		{path: "VolumeOptions.DriverConfig.Name", norm: text},
-		{path: "VolumeOptions.DriverConfig.Options", norm: dict},
-		{path: "ImageOptions.Subpath", norm: text},
-		{path: "TmpfsOptions.SizeBytes", norm: integer},
-		{path: "TmpfsOptions.Mode", norm: integer},
-		{path: "TmpfsOptions.Options", norm: list},
-		{path: "ClusterOptions", norm: dict},
+	}
+	for _, name := range []string{"BindOptions", "VolumeOptions", "ImageOptions", "TmpfsOptions", "ClusterOptions"} {
+		rows = append(rows, row{path: name, norm: options})
 	}
 	for i := range rows {
 		rows[i].path = joinPath(at, rows[i].path)

@@ -16,6 +16,7 @@ import (
 const (
 	sameAsConfig = "as Config says"
 	sameAsHost   = "as HostConfig says"
+	sameAsIPAM   = "as IPAMConfig says"
 )
 
 // arrangeContainer brings a container's tree, wanted or observed, into the form that rows describe:
@@ -153,19 +154,23 @@ func decodeArgument(v any) any {
 // all others together. A target that is there twice leaves the list as it is.
 func mountsByTarget(list []any) any {
 	out, others := map[string]any{}, map[string]any{}
+	seen := map[any]bool{}
 	for _, item := range list {
 		m, _ := item.(map[string]any)
 		target, ok := m["Target"].(string)
-		if !ok {
+		if !ok || seen[target] {
 			return list
 		}
+		seen[target] = true
+	}
+	for _, item := range list {
+		m := item.(map[string]any)
+		target := m["Target"].(string)
 		into := others
 		if slices.Contains(commonTargets(), target) {
 			into = out
 		}
-		if _, twice := into[target]; twice {
-			return list
-		}
+		delete(m, "Target") // it is the key now
 		into[target] = m
 	}
 	out[otherMounts] = others
@@ -219,8 +224,10 @@ func mountPoint(m map[string]any, dataDir string) map[string]any {
 // that it was given, and names that are the container's own anyway.
 func arrangeEndpoint(e map[string]any, names ...string) {
 	ipam, _ := e["IPAMConfig"].(map[string]any)
-	if live := e["IPAddress"]; live == nil || live == "" {
-		e["IPAddress"] = orElse("")(ipam["IPv4Address"])
+	fixed, _ := ipam["IPv4Address"].(string)
+	switch e["IPAddress"] {
+	case nil, "", fixed:
+		e["IPAddress"] = sameAsIPAM
 	}
 	for _, key := range []string{"Aliases", "DNSNames"} {
 		list, ok := e[key].([]any)

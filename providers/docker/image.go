@@ -204,25 +204,30 @@ func toolKind() kind {
 	}
 }
 
-// findTool finds the image that this program would make, or else the one that the scope's containers
-// were made from by another version.
+// findTool finds the image that the scope's containers were made from: as long as one of them has
+// another version's, that one is to be replaced. Without containers it is the one that this program
+// would make.
 func findTool(ctx context.Context, l *look) ([]planner.Object, error) {
-	var ids []string
-	if own, err := l.engine.own(); err == nil { // where it cannot be made, destroy must work all the same
-		ids = append(ids, own.ID)
+	own := ""
+	if img, err := l.engine.own(); err == nil { // where it cannot be made, destroy must work all the same
+		own = img.ID
 	}
+	ids := []string{own}
 	for _, kind := range []planner.Kind{planner.KindProxy, kindSeed} {
 		containers, err := l.containersOf(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range containers {
-			if id, _ := c["ImageID"].(string); id != "" && !slices.Contains(ids, id) {
-				ids = append(ids, id)
+			if id, _ := c["ImageID"].(string); id != "" && id != own {
+				ids = append([]string{id}, ids...)
 			}
 		}
 	}
-	for _, id := range ids {
+	for _, id := range slices.Compact(ids) {
+		if id == "" {
+			continue
+		}
 		got, err := l.engine.imageAt(ctx, id)
 		if errdefs.IsNotFound(err) {
 			continue
@@ -231,15 +236,25 @@ func findTool(ctx context.Context, l *look) ([]planner.Object, error) {
 			return nil, err
 		}
 		if got.Config == nil || got.Config.Labels[labelKind] != string(planner.KindImage) {
-			continue
+			continue // somebody else's, which a tampered container has: its own rows say so
 		}
 		k, err := l.engine.kind(planner.KindImage)
 		if err != nil {
 			return nil, err
 		}
-		return []planner.Object{imageObject(k, planner.AddrImage, id, "sandplan")}, nil
+		o := imageObject(k, planner.AddrImage, id, "sandplan")
+		o.Shared = l.usedElsewhere(id)
+		return []planner.Object{o}, nil
 	}
 	return nil, nil
+}
+
+// usedElsewhere reports whether a container of another scope was made from an image.
+func (l *look) usedElsewhere(image string) bool {
+	return slices.ContainsFunc(l.listed[listContainers], func(v tree) bool {
+		id, ok := readIdentity(labelsOf(treeLabels(v)))
+		return ok && id.scope != l.scope && v["ImageID"] == image
+	})
 }
 
 // imageObject is an image as a plan sees it. Its ID is the hash of its content, so it is its own

@@ -92,9 +92,6 @@ func proxyRows() []row {
 		case "Image", "Config.User", "HostConfig.Memory", "HostConfig.MemorySwap", "HostConfig.NanoCpus", "HostConfig.PidsLimit":
 			rows[i].attr, rows[i].show = "", planner.Detail // built in
 		}
-		if strings.HasPrefix(rows[i].path, "HostConfig.Mounts[") {
-			rows[i].attr, rows[i].show = "", planner.Detail // it has none
-		}
 	}
 	rows = append(rows,
 		row{path: at + "invocation", norm: text},
@@ -125,6 +122,11 @@ func hostText(v any) any {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&h); err != nil || h.Decl != "" {
 		return v
+	}
+	for _, a := range h.Addresses { // nothing but an address, which could say the rest as well
+		if ip, err := netip.ParseAddr(a); err != nil || ip.String() != a {
+			return v
+		}
 	}
 	s := hostPort(h.Name, h.Port)
 	if len(h.Addresses) > 0 {

@@ -9,8 +9,7 @@ type desiredRunner struct{ sandbox }
 func (d desiredRunner) container() (containerSpec, error) { return d.spec(nil) }
 
 func runnerRows() []row {
-	rows := append(containerRows(), shimRows()...)
-	rows = append(rows, endpointRows(roleNone)...)
+	rows := append(sandboxRows(), endpointRows(roleNone)...)
 	for i := range rows {
 		if rows[i].path == "Config.Cmd[1].argv" {
 			rows[i].attr = "argv"

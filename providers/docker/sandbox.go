@@ -218,11 +218,18 @@ func (s sandbox) environment(net *shim.Network) []string {
 	return out
 }
 
+// sandboxRows are what agents and runners have in common.
+func sandboxRows() []row {
+	rows := append(containerRows(), sandboxMountRows()...)
+	return append(rows, shimRows()...)
+}
+
 // shimRows are the rows of the shim's argument.
 func shimRows() []row {
 	at := "Config.Cmd[1]."
 	return []row{
 		{path: at + "invocation", norm: text},
+		{path: at + "prompt_sha256", norm: text, attr: "prompt"},
 		{path: at + "argv", norm: list, label: "command", show: planner.Headline},
 		{path: at + "env", norm: list, attr: "env"},
 		{path: at + "dir", norm: text},
@@ -309,7 +316,9 @@ func hardenedHost(l limits, seccomp string) container.HostConfig {
 			Devices:        []container.DeviceMapping{},
 			Ulimits: []*container.Ulimit{
 				{Name: "core", Soft: 0, Hard: 0}, // a core dump would hold the credential
-				{Name: "nofile", Soft: 65536, Hard: 65536},
+				// Above the 6 that each of a proxy's tunnels may hold, and no more than an engine has that was
+				// started from a plain shell: it cannot give more than it has, and says so only at the start.
+				{Name: "nofile", Soft: 4096, Hard: 4096},
 			},
 		},
 	}

@@ -43,9 +43,10 @@ func (d desiredShim) tree() tree {
 		"Scope":   "local",
 		"Content": d.content,
 		"Seed": map[string]any{
-			"Image":  d.image,
-			"State":  "created",
-			"Mounts": []any{seedMount(d.name())},
+			"Image":    d.image,
+			"State":    "created",
+			"Mounts":   []any{map[string]any(treeOf(seedMount(d.name())))},
+			"Resolved": sameAsHost,
 		},
 	}
 	arrangeVolume(v, "")
@@ -57,8 +58,10 @@ func shimContent(b *binary) map[string]any {
 	return map[string]any{path.Base(toolBinary): "sha256:" + b.sha256 + " mode 0555 owner 0:0"}
 }
 
-func seedMount(volume string) map[string]any {
-	return map[string]any{"Type": "volume", "Name": volume, "Destination": toolDir, "RW": true}
+// seedMount is the volume in the seed: in the place of the image's directory, and filled from it.
+func seedMount(volume string) mount.Mount {
+	return mount.Mount{Type: mount.TypeVolume, Source: volume, Target: toolDir,
+		VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local"}}}
 }
 
 // arrangeVolume replaces what follows from the rest.
@@ -101,8 +104,7 @@ func (d desiredShim) seed(ctx context.Context, e *Engine, labels map[string]stri
 	maps.DeleteFunc(config.Labels, func(k, _ string) bool { return k == labelDeclared || k == labelDigest })
 	config.Labels[labelKind] = string(kindSeed)
 	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
-	host.Mounts = []mount.Mount{{Type: mount.TypeVolume, Source: d.name(), Target: toolDir,
-		VolumeOptions: &mount.VolumeOptions{DriverConfig: &mount.Driver{Name: "local"}}}}
+	host.Mounts = []mount.Mount{seedMount(d.name())}
 	name := objectName(d.scope, planner.AddrShim, d.image, "seed")
 	_, err = createFrom(ctx, e.cli, own, func() (string, error) {
 		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, name)
@@ -127,7 +129,12 @@ func shimRowsOfVolume() []row {
 		{path: "Content", norm: exact, label: "content", show: planner.Headline},
 		{path: "Seed.Image", norm: text},
 		{path: "Seed.State", norm: text},
-		{path: "Seed.Mounts", norm: list},
+		// All that decides what the seed shows at /.sandplan, where the volume is read through it.
+		{path: "Seed.Mounts", norm: each(options)},
+		{path: "Seed.Resolved", norm: exact},
+		{path: "Seed.Binds", norm: list},
+		{path: "Seed.VolumesFrom", norm: list},
+		{path: "Seed.Tmpfs", norm: dict},
 		{path: "Seed.ID", class: planner.ClassIgnored,
 			reason: "chosen by the engine; it is how the seed is found, what it is stands in the other rows"},
 		{path: "CreatedAt", class: planner.ClassIgnored, reason: "written by the engine; says when, not what"},
@@ -165,14 +172,27 @@ func completeShim(ctx context.Context, l *look, v tree) error {
 		}
 		return nil
 	}
-	seed := seeds[0]
-	v["Seed"] = map[string]any{"ID": treeID(seed), "Image": seed["ImageID"], "State": seed["State"], "Mounts": seedMounts(seed)}
-	content, err := l.engine.readTool(ctx, treeID(seed))
-	if err != nil {
-		return fmt.Errorf("read the content of volume %s: %w", treeName(v), err)
+	seed, err := inspectContainer(ctx, l.engine, treeID(seeds[0]))
+	if errdefs.IsNotFound(err) {
+		return nil // gone since it was listed
 	}
-	v["Content"] = content
-	return nil
+	if err != nil {
+		return fmt.Errorf("look at what fills volume %s: %w", treeName(v), err)
+	}
+	v["Seed"] = seedView(seed, l.engine.info.DataDir)
+	v["Content"], err = l.engine.readTool(ctx, treeID(seed))
+	return err
+}
+
+// seedView is what rows say of a seed.
+func seedView(seed tree, dataDir string) map[string]any {
+	host, _ := seed["HostConfig"].(map[string]any)
+	out := map[string]any{"ID": seed["Id"], "Image": seed["Image"], "State": string(treeStatus(seed)), "Mounts": host["Mounts"],
+		"Resolved": seed["Mounts"], "Binds": host["Binds"], "VolumesFrom": host["VolumesFrom"], "Tmpfs": host["Tmpfs"]}
+	if mounts, ok := host["Mounts"].([]any); ok && sameMounts(mounts, seed["Mounts"], dataDir) {
+		out["Resolved"] = sameAsHost
+	}
+	return out
 }
 
 // seedsOf are the scope's seeds that mount a volume, in the form of the list.
@@ -182,40 +202,35 @@ func (l *look) seedsOf(ctx context.Context, volume string) ([]tree, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(v tree) bool {
-		return !slices.ContainsFunc(seedMounts(v), func(m any) bool { return m.(map[string]any)["Name"] == volume })
+		mounts, _ := v["Mounts"].([]any)
+		return !slices.ContainsFunc(mounts, func(item any) bool {
+			m, _ := item.(map[string]any)
+			return m["Name"] == volume
+		})
 	}), nil
-}
-
-// seedMounts are the mounts of a container in the list: only what says which volume stands where.
-func seedMounts(v tree) []any {
-	mounts, _ := v["Mounts"].([]any)
-	out := []any{}
-	for _, item := range mounts {
-		m, _ := item.(map[string]any)
-		out = append(out, map[string]any{"Type": m["Type"], "Name": m["Name"], "Destination": m["Destination"], "RW": m["RW"]})
-	}
-	return out
 }
 
 // maxTool bounds what is read of a volume that anybody on the engine may have filled.
 const maxTool = 256 * mib
 
-// readTool hashes what stands at /.sandplan of a container that never started.
-func (e *Engine) readTool(ctx context.Context, id string) (map[string]any, error) {
+// readTool hashes what stands at /.sandplan of a container that never started. What cannot be read is
+// a value like any other, which differs: whoever filled the volume so must not blind the look at all else.
+func (e *Engine) readTool(ctx context.Context, id string) (any, error) {
+	unreadable := func(err error) (any, error) { return "cannot be read: " + err.Error(), ctx.Err() }
 	body, _, err := e.cli.CopyFromContainer(ctx, id, toolDir)
-	if errdefs.IsNotFound(err) {
-		return map[string]any{}, nil // nothing there, which is not what is wanted
-	}
 	if err != nil {
-		return nil, err
+		return unreadable(err)
 	}
 	defer body.Close()
 	limited := &io.LimitedReader{R: body, N: maxTool}
 	content, err := hashTree(limited)
-	if limited.N <= 0 { // not an error: whoever filled the volume so must not blind the look at all else
-		return map[string]any{toolDir: fmt.Sprintf("more than %d bytes", maxTool)}, nil
+	switch {
+	case limited.N <= 0:
+		return fmt.Sprintf("more than %d bytes", maxTool), nil
+	case err != nil:
+		return unreadable(err)
 	}
-	return content, err
+	return content, nil
 }
 
 // hashTree says of each entry below the one directory of an archive what it is.

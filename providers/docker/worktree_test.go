@@ -268,7 +268,7 @@ func TestExposureOf(t *testing.T) {
 	e := &Engine{options: Options{Self: "/usr/bin/sandplan", DataDir: "/src/app/.sandplan"}}
 	s := &hclspec.Spec{
 		Dir:     "/src/ops",
-		Sources: map[string][]byte{"/src/ops/sandplan.hcl": nil, "relative.hcl": nil},
+		Paths:   map[string]string{"sandplan.hcl": "/src/ops/sandplan.hcl"},
 		Lock:    hclspec.Lock{Path: "/src/ops/.sandplan.lock.hcl"},
 		Vendors: []hclspec.Vendor{{Credentials: []hclspec.Credential{{Name: "KEY", SourceFile: hclspec.Val[string]{V: "/run/key"}}, {Name: "ENV"}}}},
 		Invocations: []hclspec.Invocation{{Address: "invocation.a", Files: []string{"/src/p.md"}},
