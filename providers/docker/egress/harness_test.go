@@ -82,9 +82,10 @@ type proxy struct {
 	mu      sync.Mutex
 	lookups []string
 	dials   []string
-	answer  []netip.Addr // of the next lookups
-	failed  error        // of the next lookups
-	to      string       // where every dial really leads
+	answer  []netip.Addr                                        // of the next lookups
+	failed  error                                               // of the next lookups
+	to      string                                              // where every dial really leads
+	resolve func(context.Context, string) ([]netip.Addr, error) // instead of answer
 }
 
 // startProxy serves cfg until the test ends; dials lead to the address upstream.
@@ -114,11 +115,15 @@ func startProxy(t *testing.T, cfg *Config, upstream string) *proxy {
 	return p
 }
 
-func (p *proxy) lookup(_ context.Context, name string) ([]netip.Addr, error) {
+func (p *proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.lookups = append(p.lookups, name)
-	return p.answer, p.failed
+	resolve, answer, failed := p.resolve, p.answer, p.failed
+	p.mu.Unlock()
+	if resolve != nil {
+		return resolve(ctx, name)
+	}
+	return answer, failed
 }
 
 func (p *proxy) dialUpstream(ctx context.Context, to netip.AddrPort) (net.Conn, error) {

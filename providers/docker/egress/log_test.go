@@ -1,0 +1,112 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// clock is moved by hand.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func refusal(host string) Entry {
+	return Entry{Event: EventDecision, Decision: Refuse, Host: host, Port: 443, Reason: reason.HostNotDeclared}
+}
+
+func TestRepeatedRefusalsAreCounted(t *testing.T) {
+	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	out := &lines{}
+	l := newLog(out, c.now, "invocation.a", 1<<20)
+	for range 100 {
+		l.Write(refusal("a.example"))
+	}
+	l.Write(refusal("b.example"))
+	l.Write(Entry{Event: EventDecision, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
+	l.Write(Entry{Event: EventDecision, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
+	if n := len(out.entries(t)); n != 4 {
+		t.Fatalf("%d lines: one per kind of refusal, and one per tunnel", n)
+	}
+	c.at = c.at.Add(repeatAfter)
+	l.Flush()
+	es := out.entries(t)
+	if last := es[len(es)-1]; last.Event != EventRepeated || last.Count != 99 || last.Host != "a.example" {
+		t.Errorf("%+v", last)
+	}
+	l.Write(refusal("a.example"))
+	l.End("over")
+	es = out.entries(t)
+	var seen, end int64
+	for i, e := range es {
+		if e.Seq != uint64(i+1) {
+			t.Errorf("line %d has the number %d", i+1, e.Seq)
+		}
+		if e.Reason == reason.HostNotDeclared {
+			seen += max(e.Count, 1)
+		}
+		end = e.Counts[reason.HostNotDeclared]
+	}
+	if seen != 102 || end != 102 {
+		t.Errorf("102 refusals are %d in the lines and %d at the end", seen, end)
+	}
+}
+
+func TestNamesThatDifferDoNotGrowTheTable(t *testing.T) {
+	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	l := newLog(io.Discard, c.now, "", 1<<30)
+	for i := range 10 * maxRepeats {
+		l.Write(refusal(fmt.Sprintf("x%d.example", i)))
+	}
+	if len(l.repeats) > maxRepeats+1 {
+		t.Errorf("%d kinds are held", len(l.repeats))
+	}
+	c.at = c.at.Add(repeatAfter)
+	l.Flush()
+	c.at = c.at.Add(repeatAfter)
+	l.Flush()
+	if len(l.repeats) != 0 {
+		t.Errorf("%d kinds are held after they have stopped", len(l.repeats))
+	}
+}
+
+func TestLogBudget(t *testing.T) {
+	out := &lines{}
+	l := newLog(out, time.Now, "invocation.a", 1000)
+	for i := range 50 {
+		l.Write(refusal(fmt.Sprintf("x%d.example", i)))
+	}
+	select {
+	case <-l.Full():
+	default:
+		t.Fatal("nobody is told that the log is full")
+	}
+	if n := out.len(); n > 2000 {
+		t.Errorf("%d bytes were written of 1000", n)
+	}
+	l.End("full")
+	es := out.entries(t)
+	if a, b := es[len(es)-2], es[len(es)-1]; a.Reason != reason.LogLimit || b.Event != EventEnd || b.Counts[reason.HostNotDeclared] != 50 {
+		t.Errorf("the last lines: %+v, %+v", a, b)
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
+
+func TestLogThatCannotBeWritten(t *testing.T) {
+	l := newLog(broken{}, time.Now, "", 1<<20)
+	l.Write(refusal("a.example"))
+	l.Write(refusal("b.example"))
+	l.End("over")
+	select {
+	case <-l.Full():
+	default:
+		t.Error("the proxy would go on without a log")
+	}
+}
