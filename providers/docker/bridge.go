@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,16 +46,27 @@ func wantedBridge() map[string]any {
 // observedBridge reads the settings of a bridge that we named. A setting that cannot be read is null
 // and so differs: where the engine's bridges are not here, nothing can be said of them.
 func observedBridge(bridge string, foreignPorts int) map[string]any {
-	v := map[string]any{"foreign_ports": json.Number(fmt.Sprint(foreignPorts))}
+	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts))}
 	if !ownBridge.MatchString(bridge) { // the name comes from the engine and becomes part of a path
 		return v
 	}
 	for name := range bridgeSettings() {
-		if raw, err := os.ReadFile(settingPath(bridge, name)); err == nil {
-			v[name] = json.Number(strings.TrimSpace(string(raw)))
-		}
+		v[name] = readSetting(settingPath(bridge, name))
 	}
 	return v
+}
+
+// readSetting is a number below /proc/sys; nil when there is none, which no row takes for a number.
+func readSetting(path string) any {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		return nil
+	}
+	return json.Number(strconv.Itoa(n))
 }
 
 func settingPath(bridge, name string) string {

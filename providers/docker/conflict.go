@@ -81,14 +81,22 @@ func (e *Engine) conflictsFor(foreign []planner.Conflict, wanted []planner.Resou
 	return out
 }
 
-// elsewhere are the scopes of the same origin under another project or workspace.
-func (l *look) elsewhere() []planner.Scope {
+// Scopes are all scopes that have an object on the engine, locks included, in the order of their names.
+func (e *Engine) Scopes(ctx context.Context) ([]planner.Scope, error) {
+	l := &look{engine: e}
+	if err := l.load(ctx, nil); err != nil {
+		return nil, fmt.Errorf("look for scopes on the engine: %w", err)
+	}
+	return l.scopes(func(identity) bool { return true }), nil
+}
+
+// scopes are the scopes of those listed objects that a test selects.
+func (l *look) scopes(which func(identity) bool) []planner.Scope {
 	seen := map[string]planner.Scope{}
 	for _, list := range l.listed {
 		for _, v := range list {
-			id, ok := readIdentity(labelsOf(treeLabels(v)))
-			if ok && id.origin != "" && id.origin == l.engine.options.Origin && id.scope != l.scope {
-				seen[id.scope.String()] = id.scope
+			if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && which(id) {
+				seen[id.scope.Project+"\x00"+id.scope.Workspace] = id.scope
 			}
 		}
 	}
@@ -97,6 +105,13 @@ func (l *look) elsewhere() []planner.Scope {
 		out = append(out, seen[name])
 	}
 	return out
+}
+
+// elsewhere are the scopes of the same origin under another project or workspace.
+func (l *look) elsewhere() []planner.Scope {
+	return l.scopes(func(id identity) bool {
+		return id.origin != "" && id.origin == l.engine.options.Origin && id.scope != l.scope
+	})
 }
 
 // strayKind is for objects that carry the scope's labels and are none of its objects.

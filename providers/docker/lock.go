@@ -78,7 +78,7 @@ func (e *Engine) lock(ctx context.Context, scope planner.Scope, inv planner.Addr
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", l.what, err)
 	}
-	holder.Operation = op
+	holder.Operation, holder.Created = op, e.options.Now()
 	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but a removal
 	// takes its time, and until it is done the name is taken by what is being removed.
 	const turns = 40
@@ -277,7 +277,7 @@ func readLock(id string, labels map[string]string) planner.LockInfo {
 
 // thisProcess is the holder that this process would be.
 func thisProcess(proc string, o Options) (planner.LockInfo, error) {
-	i := planner.LockInfo{Who: o.Who, Version: o.Version, PID: os.Getpid(), Created: o.Now()}
+	i := planner.LockInfo{Who: o.Who, Version: o.Version, PID: os.Getpid()}
 	var err error
 	if i.BootID, i.PIDNS, err = machine(proc); err != nil {
 		return i, err

@@ -277,7 +277,7 @@ func TestLeasesOfASnapshot(t *testing.T) {
 }
 
 func TestIsDead(t *testing.T) {
-	self, err := thisProcess("/proc", Options{Now: time.Now})
+	self, err := thisProcess("/proc", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"sort"
 	"strings"
@@ -84,13 +85,13 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 	a := testInv.With(planner.PartNetwork)
 	d := testNetwork(s, a, 8)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
-	other := d
-	other.Subnet, other.Gateway = testNetwork(s, a, 9).Subnet, testNetwork(s, a, 9).Gateway
+	other := testNetwork(s, a, 9)
 	yes := true
-	for _, tc := range []struct {
-		paths  string
-		change func(r *network.CreateOptions, name *string)
-	}{
+	option := func(name, value string) networkChange {
+		return networkChange{optionPath(name), func(r *network.CreateOptions, _ *string) { r.Options[name] = value }}
+	}
+	unnamed := "Bridge.arp_ignore Bridge.rp_filter " + pathBridge
+	seeEveryChange(t, e, s, want, d.Name, d.request, []networkChange{
 		{"Name", func(_ *network.CreateOptions, name *string) { *name += "0" }},
 		{"EnableIPv6 IPAM.Config[1]", func(r *network.CreateOptions, _ *string) {
 			r.EnableIPv6 = &yes
@@ -102,38 +103,74 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 		{"IPAM.Config[0].Gateway IPAM.Config[0].Subnet", func(r *network.CreateOptions, _ *string) { r.IPAM = other.request().IPAM }},
 		{"IPAM.Config[0].Gateway", func(r *network.CreateOptions, _ *string) { r.IPAM.Config[0].Gateway = d.Gateway.Next().String() }},
 		{"IPAM.Config[0].IPRange", func(r *network.CreateOptions, _ *string) {
-			r.IPAM.Config[0].IPRange = strings.Replace(d.Subnet.String(), "/29", "/30", 1)
+			r.IPAM.Config[0].IPRange = netip.PrefixFrom(d.Subnet.Addr(), 30).String()
 		}},
 		{"IPAM.Config[0].AuxiliaryAddresses", func(r *network.CreateOptions, _ *string) {
 			r.IPAM.Config[0].AuxAddress = map[string]string{"host": d.Gateway.Next().String()}
 		}},
-		{`Options["com.docker.network.bridge.name"] Bridge.arp_ignore Bridge.rp_filter`, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = "dc-other0" }},
-		{`Options["com.docker.network.bridge.inhibit_ipv4"]`, func(r *network.CreateOptions, _ *string) { r.Options[optionInhibitIPv4] = "false" }},
-		{`Options["com.docker.network.bridge.enable_icc"]`, func(r *network.CreateOptions, _ *string) { r.Options[optionICC] = "false" }},
-		{`Options["com.docker.network.bridge.enable_ip_masquerade"]`, func(r *network.CreateOptions, _ *string) { r.Options[optionMasquerade] = "true" }},
-		{`Options["com.docker.network.driver.mtu"]`, func(r *network.CreateOptions, _ *string) { r.Options[optionMTU] = "1400" }},
-		{`Options["com.docker.network.bridge.host_binding_ipv4"]`, func(r *network.CreateOptions, _ *string) {
-			r.Options["com.docker.network.bridge.host_binding_ipv4"] = "0.0.0.0"
-		}},
+		{unnamed, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = "dc-other0" }},
+		{unnamed, func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBridge) }},
+		option(optionInhibitIPv4, "false"),
+		option(optionICC, "false"),
+		option(optionMasquerade, "true"),
+		option(optionMTU, "1400"),
+		option("com.docker.network.bridge.host_binding_ipv4", "0.0.0.0"),
 		{"Labels", func(r *network.CreateOptions, _ *string) { r.Labels["somebody"] = "else" }},
-	} {
-		r, name := d.request(), d.Name
+	})
+}
+
+func TestUplinkRowsSeeEveryChange(t *testing.T) {
+	e := openEngine(t)
+	s := testScope(t, e)
+	d := testUplink(s, 5)
+	want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, d)
+	option := func(name, value string) networkChange {
+		return networkChange{optionPath(name), func(r *network.CreateOptions, _ *string) { r.Options[name] = value }}
+	}
+	seeEveryChange(t, e, s, want, d.Name, d.request, []networkChange{
+		{"Internal", func(r *network.CreateOptions, _ *string) { r.Internal = true }},
+		option(optionInhibitIPv4, "true"),
+		option(optionICC, "true"),
+		option(optionMasquerade, "false"),
+	})
+	v := d.tree()
+	put(t, v, "Bridge.netfilter", "0")
+	k, err := e.kind(planner.KindUplink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := planner.Compare(want.Fields, k.table.observed(v, nil)); len(m) != 1 || m[0].Field.Path != "Bridge.netfilter" {
+		t.Errorf("bridge netfilter off is seen at %+v", m)
+	}
+}
+
+// networkChange is one thing wrong with a network, and the paths at which it must be seen.
+type networkChange struct {
+	paths  string
+	change func(r *network.CreateOptions, name *string)
+}
+
+func seeEveryChange(t *testing.T, e *Engine, s planner.Scope, want planner.Resource, name string, request func() network.CreateOptions, changes []networkChange) {
+	t.Helper()
+	bridge := request().Options[optionBridge]
+	for _, tc := range changes {
+		r, name := request(), name
 		r.Labels = labelsFor(s, "test:/here", want)
 		tc.change(&r, &name)
 		made, err := e.cli.NetworkCreate(t.Context(), name, r)
 		if err != nil {
-			t.Errorf("%s: the engine refuses the change, so it cannot happen and needs no row: %v", tc.paths, err)
+			t.Errorf("%s: the engine refuses the change, so it cannot happen this way: %v", tc.paths, err)
 			continue
 		}
-		if bridge := r.Options[optionBridge]; bridge == d.Bridge {
-			if err := e.setBridge(t.Context(), bridge, identity{scope: s, address: a}); err != nil {
+		if r.Options[optionBridge] == bridge {
+			if err := e.setBridge(t.Context(), bridge, identity{scope: s, address: want.Addr}); err != nil {
 				t.Error(err)
 			}
 		}
 		if got := differsAt(t, e, s, want); got != sorted(tc.paths) {
 			t.Errorf("changed %s, seen %q", tc.paths, got)
 		}
-		if err := e.Delete(t.Context(), planner.Object{Kind: planner.KindNetwork, ID: made.ID, Name: name}); err != nil {
+		if err := e.Delete(t.Context(), planner.Object{Kind: want.Kind, ID: made.ID, Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -188,3 +188,51 @@ func TestObserveCallsTheEngineSparingly(t *testing.T) {
 		t.Errorf("an Observe of three idle networks needs the three lists and one of images, not %d calls: %q", len(calls), calls)
 	}
 }
+
+func TestOtherScopesOfTheSameOrigin(t *testing.T) {
+	e := openEngine(t)
+	mine := testScope(t, e)
+	lock, err := e.LockScope(t.Context(), mine, "apply")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Release(context.Background()) }()
+	for i, origin := range []string{"test:/here", "other:/there"} {
+		s := planner.Scope{Project: mine.Project, Workspace: "w" + origin[:4]}
+		d := testNetwork(s, "invocation.a.network", 88+i)
+		want := resourceOf(t, e, planner.KindNetwork, "invocation.a.network", d)
+		r := d.request()
+		r.Labels = labelsFor(s, origin, want)
+		made, err := e.cli.NetworkCreate(t.Context(), d.Name, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer removeByID(t, e, made.ID)
+	}
+	snap, err := e.Observe(t.Context(), mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var here []planner.Scope // other tests have the same origin
+	for _, s := range snap.Elsewhere {
+		if s.Project == mine.Project {
+			here = append(here, s)
+		}
+	}
+	if len(here) != 1 || here[0].Workspace != "wtest" || len(scoped(snap)) != 0 {
+		t.Errorf("elsewhere %v, objects %v", here, scoped(snap))
+	}
+	all, err := e.Scopes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range all {
+		if s.Project == mine.Project {
+			names = append(names, s.Workspace)
+		}
+	}
+	if strings.Join(names, " ") != "w wothe wtest" {
+		t.Errorf("all scopes of the project: %q", names)
+	}
+}

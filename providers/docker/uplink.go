@@ -2,6 +2,8 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/netip"
 
 	"github.com/docker/docker/api/types/network"
@@ -26,15 +28,40 @@ func (d desiredUplink) request() network.CreateOptions {
 	return r
 }
 
-func (d desiredUplink) tree() tree { return networkTree(d.Name, d.request()) }
-
-func (d desiredUplink) create(ctx context.Context, e *Engine, labels map[string]string, _ planner.IDs) (string, error) {
-	return createNetwork(ctx, e, d.Name, d.request(), labels)
+func (d desiredUplink) tree() tree {
+	v := networkTree(d.Name, d.request())
+	v["Bridge"].(map[string]any)["netfilter"] = json.Number("1")
+	return v
 }
 
-// uplinkKind differs from the kind of an invocation's network in what is wanted only.
+func (d desiredUplink) create(ctx context.Context, e *Engine, labels map[string]string, _ planner.IDs) (string, error) {
+	id, err := createNetwork(ctx, e, d.Name, d.request(), labels)
+	if err != nil {
+		return id, err
+	}
+	// After the network: engine 28 loads the kernel's module only when a network asks for it.
+	if v := readSetting(netfilterPath); v != json.Number("1") {
+		return id, fmt.Errorf("bridge netfilter is off on this machine (%s is %v), so the engine cannot keep containers on "+
+			"the uplink apart; run \"modprobe br_netfilter\" and \"sysctl -w net.bridge.bridge-nf-call-iptables=1\"", netfilterPath, v)
+	}
+	return id, nil
+}
+
+// netfilterPath says whether frames between two containers of one bridge go through iptables, where the
+// engine's rule against them stands. It is the machine's setting, not ours: it is checked and never set.
+const netfilterPath = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+
+// uplinkKind differs from the kind of an invocation's network in what is wanted, and in one row.
 func uplinkKind() kind {
 	k := networkKind()
 	k.name = planner.KindUplink
+	k.table = newTable([]string{""}, append(networkRows(), row{path: "Bridge.netfilter", norm: exact}))
+	k.complete = func(ctx context.Context, l *look, v tree) error {
+		if err := completeNetwork(ctx, l, v); err != nil {
+			return err
+		}
+		v["Bridge"].(map[string]any)["netfilter"] = readSetting(netfilterPath)
+		return nil
+	}
 	return k
 }
