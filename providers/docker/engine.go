@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/docker/docker/client"
@@ -45,7 +46,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Engine is one Docker engine. It holds no state of a scope: what is there is looked up each time.
+// Engine is one Docker engine. It holds no state of a scope: what is there is looked up each time. Its
+// methods may be called at the same time.
 type Engine struct {
 	options Options
 	info    Info
@@ -54,6 +56,9 @@ type Engine struct {
 	http    *http.Client
 	kinds   []kind
 	apart   apart
+	// proved is set once it is certain that the engine sees this machine's files.
+	proof  sync.Mutex
+	proved bool
 	// own is sandplan.image, made from the binary when it is first needed.
 	own func() (*ownImage, error)
 }

@@ -90,6 +90,9 @@ func (e *Engine) create(ctx context.Context, scope planner.Scope, r planner.Reso
 	if err != nil {
 		return planner.Object{}, err
 	}
+	if err := e.proveOnce(ctx, scope); err != nil {
+		return planner.Object{}, err
+	}
 	id, err := d.create(ctx, e, labelsFor(scope, e.options.Origin, r), ids)
 	if err != nil {
 		return planner.Object{}, err
