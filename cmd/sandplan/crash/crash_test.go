@@ -117,6 +117,7 @@ func (l *lane) killed(n int, args ...string) bool {
 	if code != killedCode {
 		l.w.t.Errorf("%s with a kill after call %d ends with %d:\n%s", args[0], n, code, out)
 	}
+	l.settle()
 	return true
 }
 

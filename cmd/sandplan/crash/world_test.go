@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/sandplan/sandplan/testfixtures/image/scratch"
 )
@@ -114,6 +115,22 @@ func (l *lane) build() {
 	}
 }
 
+// settle waits until the engine has finished the calls that the dead client had made: it does not stop
+// half-way because nobody waits for the answer.
+func (l *lane) settle() {
+	before, same := "", 0
+	for range 60 {
+		now := fmt.Sprint(l.w.engine.list("/containers/json?all=1&filters="+l.filter()), l.w.engine.list("/networks?filters="+l.filter()))
+		if now != before {
+			before, same = now, 0
+		} else if same++; same == 4 {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	l.w.t.Errorf("%s: the engine does not come to rest", l.project)
+}
+
 // nothingLeft fails for anything on the engine that carries the project's label, locks included.
 func (l *lane) nothingLeft() {
 	for what, path := range map[string]string{"container": "/containers/json?all=1&filters=", "network": "/networks?filters="} {
@@ -151,6 +168,7 @@ type engine struct {
 }
 
 type listed struct {
+	ID      string `json:"Id"`
 	ImageID string
 	Labels  map[string]string
 }
