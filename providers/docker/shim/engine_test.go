@@ -231,6 +231,60 @@ func (b *box) run(t *testing.T, l *lab) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	id := b.create(ctx, t, l)
+	att, err := l.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer att.Close()
+	waited, waitErr := l.cli.ContainerWait(ctx, id, container.WaitConditionNextExit)
+	began := time.Now()
+	if err := l.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(t, l, id, b.started)
+	s := newStreams(att.Reader, b.challenge.Token)
+	beats, silence := context.WithCancel(ctx)
+	defer silence()
+	w := wire.NewWriter(att.Conn)
+	b.open(beats, w)
+	var o outcome
+	if line := <-s.first; line != nil {
+		rep, err := wire.ParseReport(line, b.challenge.Nonce)
+		if err != nil {
+			t.Fatalf("%v (stderr: %s)", err, s.err.String())
+		}
+		o.report, o.took = &rep, time.Since(began)
+	}
+	sent := time.Now()
+	if !b.alone {
+		_ = w.Bundle(b.bundle) // the writer refuses a second one
+	}
+	if b.after != nil {
+		go b.after(peer{w, silence, att.CloseWrite, att.Conn})
+	}
+	if b.during != nil {
+		time.Sleep(300 * time.Millisecond) // until the command runs
+		b.do(t, l, id, b.during)
+	}
+	select {
+	case r := <-waited:
+		o.code = r.StatusCode
+	case err := <-waitErr:
+		t.Fatalf("wait: %v", err)
+	}
+	o.ended = time.Since(sent)
+	<-s.done
+	if e, ok, _ := s.filter.Close(); ok {
+		o.exit = &e
+	}
+	o.out, o.err = s.out.String(), s.err.String()
+	return o
+}
+
+// create makes the container, for as long as the test runs.
+func (b *box) create(ctx context.Context, t *testing.T, l *lab) string {
+	t.Helper()
 	arg, err := b.shim.Arg()
 	if err != nil {
 		t.Fatal(err)
@@ -243,75 +297,33 @@ func (b *box) run(t *testing.T, l *lab) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := created.ID
-	defer func() {
-		_ = l.cli.ContainerRemove(context.Background(), id, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	}()
-	if b.before != nil {
-		if err := b.before(l, id); err != nil {
-			t.Fatal(err)
-		}
+	t.Cleanup(func() {
+		_ = l.cli.ContainerRemove(context.Background(), created.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	})
+	b.do(t, l, created.ID, b.before)
+	return created.ID
+}
+
+func (b *box) do(t *testing.T, l *lab, id string, f func(*lab, string) error) {
+	t.Helper()
+	if f == nil {
+		return
 	}
-	att, err := l.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
-	if err != nil {
+	if err := f(l, id); err != nil {
 		t.Fatal(err)
 	}
-	defer att.Close()
-	waited, waitErr := l.cli.ContainerWait(ctx, id, container.WaitConditionNextExit)
-	began := time.Now()
-	if err := l.cli.ContainerStart(ctx, id, container.StartOptions{}); err != nil {
-		t.Fatal(err)
+}
+
+// open sends what comes before the report.
+func (b *box) open(ctx context.Context, w *wire.Writer) {
+	if b.alone {
+		return
 	}
-	if b.started != nil {
-		if err := b.started(l, id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var o outcome
-	s := newStreams(att.Reader, b.challenge.Token)
-	w := wire.NewWriter(att.Conn)
-	beats, stopBeats := context.WithCancel(ctx)
-	defer stopBeats()
-	if !b.alone {
-		_ = w.Challenge(b.challenge)
-		go func() { _ = w.Beats(beats, wire.BeatEvery) }()
-	}
+	_ = w.Challenge(b.challenge)
+	go func() { _ = w.Beats(ctx, wire.BeatEvery) }()
 	if b.early {
 		_ = w.Bundle(b.bundle)
 	}
-	if line := <-s.first; line != nil {
-		rep, err := wire.ParseReport(line, b.challenge.Nonce)
-		if err != nil {
-			t.Fatalf("%v (stderr: %s)", err, s.err.String())
-		}
-		o.report, o.took = &rep, time.Since(began)
-	}
-	sent := time.Now()
-	if !b.alone {
-		_ = w.Bundle(b.bundle) // a second one is refused by the writer
-	}
-	if b.after != nil {
-		go b.after(peer{w, stopBeats, att.CloseWrite, att.Conn})
-	}
-	if b.during != nil {
-		time.Sleep(300 * time.Millisecond)
-		if err := b.during(l, id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	select {
-	case r := <-waited:
-		o.code = r.StatusCode
-	case err := <-waitErr:
-		t.Fatalf("wait: %v; stdout %q", err, s.out.String())
-	}
-	o.ended = time.Since(sent)
-	<-s.done
-	if e, ok, _ := s.filter.Close(); ok {
-		o.exit = &e
-	}
-	o.out, o.err = s.out.String(), s.err.String()
-	return o
 }
 
 // streams takes a container's output apart: the report line, the rest of stdout, stderr, the record.

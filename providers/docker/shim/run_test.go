@@ -130,76 +130,89 @@ func TestHandoverIsExact(t *testing.T) {
 // How a run ends: who decided, why, with which code of the process, and how soon.
 func TestEnds(t *testing.T) {
 	l := engineLab(t)
-	for name, c := range map[string]struct {
-		argv   []string
-		do     func(b *box)
-		want   wire.Exit
-		code   int64
-		within time.Duration
-		out    string // what standard output begins with
-		reason string
-	}{
-		"success":   {[]string{"say=done"}, nil, wire.Exit{By: wire.ByAgent, Stdout: 5}, 0, 3 * time.Second, "done\n", "the usual"},
-		"not found": {nil, func(b *box) { b.shim.Argv = []string{"/absent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "/absent"}, 127, 3 * time.Second, "", "a wrong image"},
-		"not in PATH": {nil, func(b *box) { b.shim.Argv = []string{"agent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "agent"}, 127, 3 * time.Second, "",
-			"PATH is the command's, not the shim's"},
-		"not executable": {nil, func(b *box) { b.shim.Argv = []string{"/noexec"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "permission denied"}, 126, 3 * time.Second, "", "a mode lost on the way"},
-		"no interpreter": {nil, func(b *box) { b.shim.Argv = []string{"/script"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "interpreter or loader"}, 126, 3 * time.Second, "",
-			"ENOENT for a file that is there puzzles everybody"},
-		"killed": {[]string{"abort"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9}, 137, 3 * time.Second, "", "a signal is told from a code"},
-		"out of memory": {[]string{"eat=1GiB"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9, Detail: "out of memory"}, 137, 10 * time.Second, "",
-			"the kernel kills the command, not the shim that can tell"},
-		"timeout": {[]string{"sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 3 * time.Second, "",
-			"SIGTERM suffices"},
-		"timeout ignored": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 5 * time.Second, "",
-			"SIGKILL after the grace"},
-		"output bound": {[]string{"say=first", "print=2GiB"}, func(b *box) { b.shim.Bounds.Output = 1000 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseOutput, Detail: "1000 bytes"}, 119, 5 * time.Second,
-			"first\nxxx", "2 GB would fill the disk"},
-		"fork bomb": {[]string{"spawn=200"}, nil, wire.Exit{By: wire.ByAgent}, 1, 6 * time.Second, "child",
-			"the process limit leaves room for the guard"},
-		"signal from outside": {[]string{"sleep=1m"}, func(b *box) {
-			b.during = func(l *lab, id string) error { return l.cli.ContainerKill(context.Background(), id, "TERM") }
-		}, wire.Exit{By: wire.ByAgent, Code: 143, Signal: 15}, 143, 3 * time.Second, "", "process 1 hands on what it is sent"},
-		"orphans": {[]string{"spawn=5", "exit=7"}, nil, wire.Exit{By: wire.ByAgent, Code: 7, Stdout: 40}, 7, 4 * time.Second, "child",
-			"children in sessions of their own hold the output open"},
-		"stop": {[]string{"sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, 3 * time.Second, "", "asked for"},
-		"stop ignored": {[]string{"spawn=1", "ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop, Stdout: 8}, 130, 5 * time.Second, "",
-			"grace and kill, children too"},
-		"lease dropped": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.hangUp() } },
-			wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "standard input ended"}, 122, 3 * time.Second, "", "sandplan was killed"},
-		"silence": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.SilenceMS = 2000; b.after = func(p peer) { p.silence() } },
-			wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "nothing was heard for 2s"}, 122, 6 * time.Second, "", "the link hangs"},
-		"protocol broken": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _, _ = p.raw.Write(make([]byte, 64)) } },
-			wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "protocol broken"}, 122, 3 * time.Second, "", "a second attacher's bytes mix in"},
-	} {
+	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
 			b := agentBox(t, l, c.argv...)
 			if c.do != nil {
 				c.do(b)
 			}
-			o := b.run(t, l)
-			if o.exit == nil {
-				t.Fatalf("no exit record; code %d, stderr %q (%s)", o.code, o.err, c.reason)
-			}
-			got := *o.exit
-			if !strings.Contains(got.Detail, c.want.Detail) {
-				t.Errorf("detail %q, want %q in it (%s)", got.Detail, c.want.Detail, c.reason)
-			}
-			if name == "fork bomb" { // a program that cannot start another may end in several ways
-				c.want.Code, c.want.Signal, c.code = got.Code, got.Signal, o.code
-			}
-			got.Token, got.Detail, c.want.Detail = "", "", ""
-			if name == "output bound" || name == "orphans" || name == "fork bomb" || name == "stop ignored" || name == "out of memory" {
-				got.Stdout, got.Stderr, c.want.Stdout = 0, 0, 0 // as much as came through
-			}
-			if got != c.want || o.code != c.code || !strings.HasPrefix(o.out, c.out) {
-				t.Errorf("exit %+v, code %d, out %.100q; want %+v, %d, %q (%s)", got, o.code, o.out, c.want, c.code, c.out, c.reason)
-			}
-			if o.ended > c.within {
-				t.Errorf("it took %s (%s)", o.ended, c.reason)
-			}
+			c.compare(t, b.run(t, l))
 		})
 	}
+}
+
+type end struct {
+	argv   []string
+	do     func(b *box)
+	want   wire.Exit
+	code   int64
+	within time.Duration
+	out    string // what standard output begins with
+	reason string
+}
+
+// anyCode stands for a code that the test does not care for.
+const anyCode = -1
+
+// compare holds an outcome against what is wanted. Counts of bytes are compared where they are known,
+// and of the detail a part.
+func (c end) compare(t *testing.T, o outcome) {
+	t.Helper()
+	if o.exit == nil {
+		t.Fatalf("no exit record; code %d, stderr %q (%s)", o.code, o.err, c.reason)
+	}
+	got, want := *o.exit, c.want
+	if !strings.Contains(got.Detail, want.Detail) {
+		t.Errorf("detail %q, want %q in it (%s)", got.Detail, want.Detail, c.reason)
+	}
+	if c.code == anyCode { // a program that cannot go on may end in several ways
+		got.Code, got.Signal, c.code = want.Code, want.Signal, o.code
+	}
+	if want.Stdout == 0 {
+		got.Stdout, got.Stderr = 0, 0
+	}
+	got.Token, got.Detail, want.Detail = "", "", ""
+	if got != want || o.code != c.code || !strings.HasPrefix(o.out, c.out) {
+		t.Errorf("exit %+v, code %d, out %.100q; want %+v, %d, %q (%s)", got, o.code, o.out, want, c.code, c.out, c.reason)
+	}
+	if o.ended > c.within {
+		t.Errorf("it took %s (%s)", o.ended, c.reason)
+	}
+}
+
+var ends = map[string]end{
+	"success":   {[]string{"say=done"}, nil, wire.Exit{By: wire.ByAgent, Stdout: 5}, 0, 3 * time.Second, "done\n", "the usual"},
+	"not found": {nil, func(b *box) { b.shim.Argv = []string{"/absent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "/absent"}, 127, 3 * time.Second, "", "a wrong image"},
+	"not in PATH": {nil, func(b *box) { b.shim.Argv = []string{"agent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "agent"}, 127, 3 * time.Second, "",
+		"PATH is the command's, not the shim's"},
+	"not executable": {nil, func(b *box) { b.shim.Argv = []string{"/noexec"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "permission denied"}, 126, 3 * time.Second, "", "a mode lost on the way"},
+	"no interpreter": {nil, func(b *box) { b.shim.Argv = []string{"/script"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "interpreter or loader"}, 126, 3 * time.Second, "",
+		"ENOENT for a file that is there puzzles everybody"},
+	"killed": {[]string{"abort"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9}, 137, 3 * time.Second, "", "a signal is told from a code"},
+	"out of memory": {[]string{"eat=1GiB"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9, Detail: "out of memory"}, 137, 10 * time.Second, "",
+		"the kernel kills the command, not the shim that can tell"},
+	"timeout": {[]string{"sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 3 * time.Second, "",
+		"SIGTERM suffices"},
+	"timeout ignored": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 5 * time.Second, "",
+		"SIGKILL after the grace"},
+	"output bound": {[]string{"say=first", "print=2GiB"}, func(b *box) { b.shim.Bounds.Output = 1000 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseOutput, Detail: "1000 bytes"}, 119, 5 * time.Second,
+		"first\nxxx", "2 GB would fill the disk"},
+	"fork bomb": {[]string{"spawn=200"}, nil, wire.Exit{By: wire.ByAgent}, anyCode, 6 * time.Second, "child",
+		"the process limit leaves room for the guard"},
+	"signal from outside": {[]string{"sleep=1m"}, func(b *box) {
+		b.during = func(l *lab, id string) error { return l.cli.ContainerKill(context.Background(), id, "TERM") }
+	}, wire.Exit{By: wire.ByAgent, Code: 143, Signal: 15}, 143, 3 * time.Second, "", "process 1 hands on what it is sent"},
+	"orphans": {[]string{"spawn=5", "exit=7"}, nil, wire.Exit{By: wire.ByAgent, Code: 7}, 7, 4 * time.Second, "child",
+		"children in sessions of their own hold the output open"},
+	"stop": {[]string{"sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, 3 * time.Second, "", "asked for"},
+	"stop ignored": {[]string{"spawn=1", "ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, 5 * time.Second, "",
+		"grace and kill, children too"},
+	"lease dropped": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.hangUp() } },
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "standard input ended"}, 122, 3 * time.Second, "", "sandplan was killed"},
+	"silence": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.SilenceMS = 2000; b.after = func(p peer) { p.silence() } },
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "nothing was heard for 2s"}, 122, 6 * time.Second, "", "the link hangs"},
+	"protocol broken": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _, _ = p.raw.Write(make([]byte, 64)) } },
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "protocol broken"}, 122, 3 * time.Second, "", "a second attacher's bytes mix in"},
 }
 
 // pause lets the command begin.
