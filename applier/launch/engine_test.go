@@ -18,6 +18,7 @@ import (
 
 // TestRealExitCodes runs agents that end in every way on the real engine.
 func TestRealExitCodes(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		steps      []string
 		attributes string
@@ -86,6 +87,7 @@ func TestRealExitCodes(t *testing.T) {
 // TestRealTampering changes one thing behind sandplan's back, and then runs: it must refuse, and the
 // agent must never have been started.
 func TestRealTampering(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1, map[string][]string{"job": {"say=ran"}}, nil)
 	w.apply()
 	const agent, proxy = "invocation.job.agent", "invocation.job.proxy"
@@ -155,7 +157,7 @@ func TestRealTampering(t *testing.T) {
 				}
 			}
 			w.must("apply", "-auto-approve")
-			if e := w.sandplan("run", "invocation.job"); e.code != 0 || e.stdout != "ran\n" {
+			if e := w.sandplan("run", "invocation.job"); e.code != 0 || e.stdout != "ran\n" || !strings.Contains(e.stderr, "Armed again") {
 				t.Errorf("after apply: exit code %d, stdout %q\n%s", e.code, e.stdout, e.stderr)
 			}
 		})
@@ -210,9 +212,9 @@ func joinClose(err error, f *os.File) error {
 }
 
 // running starts a run in the background and waits until the agent says that it is up.
-func (w *world) running(t *testing.T, address string) (cmd *exec.Cmd, stdout, stderr *lockedBuffer) {
+func (w *world) running(t *testing.T, address string, options ...string) (cmd *exec.Cmd, stdout, stderr *lockedBuffer) {
 	t.Helper()
-	cmd = w.command(context.Background(), "run", address)
+	cmd = w.command(context.Background(), append(append([]string{"run"}, options...), address)...)
 	stdout, stderr = &lockedBuffer{}, &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
@@ -237,6 +239,7 @@ func (w *world) stopped(id string) func() bool {
 
 // TestRealEnds ends running agents from outside, in every way that can happen.
 func TestRealEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2, map[string][]string{"job": {"say=up", "sleep=1h"}}, nil)
 	w.apply()
 	const agent, proxy, address = "invocation.job.agent", "invocation.job.proxy", "invocation.job"
@@ -254,6 +257,12 @@ func TestRealEnds(t *testing.T) {
 		if e := w.sandplan("plan"); e.code != 0 {
 			t.Errorf("plan afterwards: exit code %d\n%s", e.code, e.stderr)
 		}
+		// The dead run's lease is taken over, and what it left is armed again.
+		cmd, _, _ = w.running(t, address)
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
 	})
 	ends := []struct {
 		name string
@@ -310,9 +319,93 @@ func TestRealEnds(t *testing.T) {
 	}
 }
 
+// TestRealTogether runs several things at once: what belongs to a live run is left alone by all others,
+// and nobody else is disturbed.
+func TestRealTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, map[string][]string{"held": {"say=up", "sleep=1h"}, "quick": {"say=up"}},
+		map[string]string{"held": "  phase = phase.review"})
+	w.apply()
+	held, stdout, _ := w.running(t, "invocation.held")
+	for _, c := range []struct {
+		args   []string
+		code   int
+		want   string // in stderr
+		reason string
+	}{
+		{[]string{"run", "invocation.held"}, 125, "lock", "the lease is held"},
+		{[]string{"dispatch", "invocation.held", "test"}, 125, "lock", "a runner takes the lease, too"},
+		{[]string{"apply", "-auto-approve"}, 0, "", "nothing differs"},
+		{[]string{"apply", "-auto-approve", "-replace=invocation.held.agent"}, 1, "invocation.held", "nobody replaces what runs"},
+		{[]string{"destroy", "-auto-approve"}, 1, "invocation.held", "nobody removes what runs"},
+		{[]string{"drift"}, 0, "", "what runs under its lease is no drift"},
+		{[]string{"run", "invocation.quick"}, 0, "", "another invocation is free"},
+		{[]string{"dispatch", "invocation.quick", "test"}, 3, "", "its runner, too"},
+	} {
+		e := w.sandplan(c.args...)
+		if e.code != c.code || !strings.Contains(e.stderr, c.want) {
+			t.Errorf("%v: exit code %d, want %d with %q (%s)\n%s%s", c.args, e.code, c.code, c.want, c.reason, e.stdout, e.stderr)
+		}
+	}
+	if err := held.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if _ = held.Wait(); held.ProcessState.ExitCode() != 130 || string(stdout.bytes()) != "up\n" {
+		t.Errorf("the run that was held: exit code %d, stdout %q", held.ProcessState.ExitCode(), stdout.bytes())
+	}
+}
+
+// TestRealSecrets looks for a credential and a prompt wherever the host could see them while the agent has them.
+func TestRealSecrets(t *testing.T) {
+	t.Parallel()
+	const secret, prompt = "c0ffee-secret", "tell nobody"
+	w := newWorld(t, 5, map[string][]string{"job": {"cat=/run/sandplan/credentials/token", "say=", "say=up", "stdin", "sleep=1h"}}, nil)
+	config, err := os.ReadFile(filepath.Join(w.dir, "sandplan.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(config), "  kind    = \"custom\"", "  kind    = \"custom\"\n  credential \"token\" {\n    source_env = \"LAUNCH_TEST_TOKEN\"\n  }", 1)
+	w.write("sandplan.hcl", strings.Replace(text, "  prompt   = \"do it\"\n", "", 1))
+	w.write("prompt", prompt)
+	w.apply()
+	if e := w.sandplan("run", "-prompt="+filepath.Join(w.dir, "prompt"), "invocation.job"); e.code != 125 || !strings.Contains(e.stderr, "LAUNCH_TEST_TOKEN") {
+		t.Errorf("without the credential: exit code %d\n%s", e.code, e.stderr)
+	}
+	t.Run("with it", func(t *testing.T) {
+		w.env = []string{"LAUNCH_TEST_TOKEN=" + secret}
+		cmd, stdout, stderr := w.running(t, "invocation.job", "-prompt="+filepath.Join(w.dir, "prompt"))
+		within(t, 5*time.Second, "the agent has both", func() bool {
+			return bytes.Contains(stdout.bytes(), []byte(secret)) && bytes.Contains(stdout.bytes(), []byte(prompt))
+		})
+		_, raw, err := w.cli.ContainerInspectWithRaw(t.Context(), w.container("invocation.job.agent").ID, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, b := range map[string][]byte{"inspect": raw, "stderr": stderr.bytes()} {
+			if bytes.Contains(b, []byte(secret)) || bytes.Contains(b, []byte(prompt)) {
+				t.Errorf("%s shows the credential or the prompt", what)
+			}
+		}
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		records, err := filepath.Glob(filepath.Join(w.dir, "data", "runs", "*", "record.json"))
+		if err != nil || len(records) == 0 {
+			t.Fatalf("no record: %v", err)
+		}
+		for _, name := range records {
+			if b, err := os.ReadFile(name); err != nil || bytes.Contains(b, []byte(secret)) || bytes.Contains(b, []byte(prompt)) {
+				t.Errorf("%s: %v, or it holds a secret", name, err)
+			}
+		}
+	})
+}
+
 // TestRealWrite lets an agent write in a clone of this repository: the file reaches the host, and
 // belongs to the worktree's owner.
 func TestRealWrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3, map[string][]string{
 		"fix":    {"write=/work/made.txt:by the agent", "cat=/work/go.mod"},
 		"hook":   {"write=/work/.git/hooks/pre-commit:evil"},

@@ -23,7 +23,7 @@ func (r *run) gate(d *deadline) error {
 	if len(v.Refusals) == 0 && len(v.Rearm) > 0 {
 		r.tell(Event{Kind: EventRearming})
 		err := d.step("arming "+string(r.inv)+" again", func(ctx context.Context) error {
-			if err := r.rearm(ctx, r.scope); err != nil {
+			if err := r.rearm(ctx, r.scope, v.Rearm); err != nil {
 				return err
 			}
 			return r.look(ctx)
@@ -61,9 +61,17 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
+// subject is what a gate is asked about: the whole invocation, or one runner of it.
+func (r *run) subject() planner.Address {
+	if r.Runner != "" {
+		return r.main
+	}
+	return r.inv
+}
+
 // verdict judges a whole look at the scope.
 func (r *run) verdict(s planner.Snapshot) drift.Verdict {
-	return drift.Gate(r.resources, s, drift.Look{Run: []planner.Address{r.main}, Lease: r.lease.Info().ID})
+	return drift.Gate(r.resources, s, drift.Look{Run: []planner.Address{r.subject()}, Lease: r.lease.Info().ID})
 }
 
 // refuse is the refusal of a verdict, or nil.
@@ -91,7 +99,7 @@ func (r *run) recheck(ctx context.Context, started []planner.Address, shim bool)
 	}
 	s = r.compiled.Complete(s)
 	v := drift.Gate(r.resources, s, drift.Look{
-		Run: []planner.Address{r.main}, Lease: r.lease.Info().ID, Started: started, Only: addrs,
+		Run: []planner.Address{r.subject()}, Lease: r.lease.Info().ID, Started: started, Only: addrs,
 	})
 	fs := v.Refusals
 	for _, a := range v.Rearm {
@@ -139,11 +147,9 @@ func (r *run) converge(ctx context.Context) error {
 	return r.look(ctx)
 }
 
-// rearm makes the containers of the invocation anew, if they have run and nothing else is wrong.
-func (r *run) rearm(ctx context.Context, lock Lock) error {
-	plan := planner.Diff(r.resources, r.before, planner.Options{
-		Origin: r.Origin, Lease: r.lease.Info().ID, Targets: []planner.Address{r.inv},
-	})
+// rearm makes containers of the invocation anew, if they have run and nothing else is wrong.
+func (r *run) rearm(ctx context.Context, lock Lock, which []planner.Address) error {
+	plan := planner.Diff(r.resources, r.before, planner.Options{Origin: r.Origin, Lease: r.lease.Info().ID, Targets: which})
 	if !onlyRearms(plan, r.inv) {
 		return &Decision{Code: CodeRefused, Reason: "more than a run has changed " + string(r.inv), Findings: plan.Findings}
 	}

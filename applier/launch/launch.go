@@ -125,15 +125,19 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	var err error
-	if r.scope, err = r.LockScope(ctx); err != nil {
+	scope, err := r.LockScope(ctx)
+	if err != nil {
 		return err
 	}
+	r.scope = scope
 	d := newDeadline(ctx, StartLimit)
 	defer d.end()
 	// Under the scope lock: an apply never sees an invocation half way between armed and running.
-	if err := d.step("taking the lease of "+string(r.inv), func(ctx context.Context) (err error) {
-		r.lease, err = r.LockLease(ctx)
+	if err := d.step("taking the lease of "+string(r.inv), func(ctx context.Context) error {
+		lease, err := r.LockLease(ctx)
+		if err == nil {
+			r.lease = lease // and not otherwise: a nil pointer in an interface is not nil
+		}
 		return err
 	}); err != nil {
 		return err

@@ -161,7 +161,7 @@ func (r *run) tidy(ctx context.Context) {
 		if after == "dispose" {
 			return r.dispose(ctx, lock)
 		}
-		if err := r.rearm(ctx, lock); err != nil {
+		if err := r.rearm(ctx, lock, r.own()); err != nil {
 			return err
 		}
 		r.tell(Event{Kind: EventArmed})
@@ -171,6 +171,15 @@ func (r *run) tidy(ctx context.Context) {
 		r.unsettled = append(r.unsettled, fmt.Errorf("%s was not tidied up after the run: %w; `sandplan plan` shows what is left, "+
 			"`sandplan apply` puts it right", r.inv, err))
 	}
+}
+
+// own are the containers that this run starts. What another kind of run left to be looked at is not
+// touched.
+func (r *run) own() []planner.Address {
+	if r.Runner != "" {
+		return []planner.Address{r.main}
+	}
+	return []planner.Address{r.inv.With(planner.PartProxy), r.main}
 }
 
 func (r *run) dispose(ctx context.Context, lock Lock) error {

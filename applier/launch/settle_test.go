@@ -331,6 +331,9 @@ func TestRunner(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Runner, b.Command, b.Params.Prompt = "test", cmd, nil
+		// An agent that was kept after its run, to be looked at, is left as it is.
+		b.object(login.With(planner.PartAgent)).Status = planner.StatusExited
+		b.object(login.With(planner.PartProxy)).Status = planner.StatusExited
 		res := b.run(t.Context())
 		if res.Code != 0 || res.By != ByAgent || res.Unsettled != nil {
 			t.Fatalf("%+v, %v", res, res.Unsettled)

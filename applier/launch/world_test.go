@@ -56,6 +56,7 @@ type world struct {
 	tree    string // the worktree of every invocation
 	project string
 	bin     string
+	env     []string
 }
 
 const agentImage = "sandplan-launch-test/agent:1"
@@ -183,6 +184,7 @@ func (e ended) last() string {
 func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.bin, append([]string{"-chdir=" + w.dir}, args...)...)
 	cmd.Env = append(os.Environ(), "SANDPLAN_DATA_DIR="+filepath.Join(w.dir, "data"), "SANDPLAN_INPUT=0")
+	cmd.Env = append(cmd.Env, w.env...)
 	return cmd
 }
 
