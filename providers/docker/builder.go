@@ -56,6 +56,11 @@ func (b *builder) build(snap planner.Snapshot) {
 		b.report(s.Provider.SubnetPool.Range, "", &refusal{summarySubnets, sentence(err)})
 		return
 	}
+	if len(e.apart.names) > 0 {
+		b.report(s.Range, "", fmt.Errorf("the engine at %s runs in another %s namespace than sandplan, so that a worktree seen from here may not be "+
+			"what the engine mounts; run sandplan where the engine runs", e.host, strings.Join(e.apart.names, " and ")))
+		return
+	}
 	h, err := readHost(e.options.Home, e.info)
 	if err != nil {
 		b.report(s.Range, "", err)

@@ -193,17 +193,19 @@ func sameMounts(asked []any, resolved any, dataDir string) bool {
 	if !ok || len(got) != len(asked) {
 		return false
 	}
-	seen := map[planner.Value]bool{}
+	expected := map[planner.Value]bool{}
 	for _, item := range asked {
 		m, _ := item.(map[string]any)
-		seen[planner.JSON(mountPoint(m, dataDir))] = true
+		expected[planner.JSON(mountPoint(m, dataDir))] = true
 	}
 	for _, item := range got {
-		if !seen[planner.JSON(item)] {
+		v := planner.JSON(item)
+		if !expected[v] {
 			return false
 		}
+		delete(expected, v) // one for one
 	}
-	return len(seen) == len(got)
+	return len(expected) == 0
 }
 
 // mountPoint is how the engine shows a bind or a volume that it was asked for.

@@ -133,7 +133,9 @@ func agentTamperings(w *world) []tampering {
 			s.endpoints[0].settings.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: "10.231.20.5"}
 		}, "NetworkSettings.Networks.network.IPAMConfig.IPv4Address"},
 		{"another name on the network", func(s *containerSpec) { s.endpoints[0].settings.Aliases = []string{"proxy"} }, "NetworkSettings.Networks.network.Aliases"},
-		{"a hardware address", func(s *containerSpec) { s.config.MacAddress = "02:00:00:00:00:01" }, "Config.MacAddress"},
+		{"a hardware address", func(s *containerSpec) {
+			s.config.MacAddress = "02:00:00:00:00:01" //nolint:staticcheck // deprecated, and what older engines take
+		}, "Config.MacAddress"},
 		{"nothing at all", func(*containerSpec) {}, ""},
 	}
 }
