@@ -63,7 +63,7 @@ func (ev *evaluator) value(expr hcl.Expression, sc *scope) (cty.Value, hcl.Diagn
 	if diags.HasErrors() {
 		return cty.DynamicVal, hideSensitive(diags)
 	}
-	return ev.meter.bound(v, expr.Range()), diags
+	return ev.meter.bound(v, expr.Range(), 1), diags
 }
 
 // context holds no more than what the expression refers to, so that many small expressions of a large
@@ -96,7 +96,7 @@ func (ev *evaluator) constant(expr hcl.Expression) (cty.Value, hcl.Diagnostics) 
 	if diags.HasErrors() {
 		return cty.DynamicVal, diags
 	}
-	return ev.meter.bound(v, expr.Range()), diags
+	return ev.meter.bound(v, expr.Range(), 1), diags
 }
 
 // record runs f and returns the files that were read meanwhile, sorted. Records do not nest: nodes of

@@ -31,10 +31,8 @@ func (ev *evaluator) readFile(path string) ([]byte, string, error) {
 	if err != nil {
 		return nil, abs, fmt.Errorf("%s cannot be read: %s", abs, err)
 	}
-	if n := len(b) / 16; n > ev.meter.left {
+	if !ev.meter.charge(len(b) / 16) {
 		return nil, abs, errors.New("the files read are too large in all")
-	} else {
-		ev.meter.left -= n
 	}
 	return b, abs, nil
 }
@@ -207,7 +205,7 @@ func (ev *evaluator) templateFileFunc(functions map[string]function.Function) fu
 				}
 			}
 			v, diags := expr.Value(ctx)
-			return ev.meter.bound(v, expr.Range()), templateError(diags)
+			return ev.meter.bound(v, expr.Range(), 1), templateError(diags)
 		},
 	})
 }

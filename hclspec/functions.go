@@ -1,6 +1,7 @@
 package hclspec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -110,11 +111,8 @@ func (ev *evaluator) guarded(f function.Function, cost func([]cty.Value) int) fu
 					return f.Call(args)
 				}
 			}
-			// The place is filled in by the expression around the call, which has it.
-			if n := cost(plain); n < 0 || n > ev.meter.left {
-				return cty.DynamicVal, fmt.Errorf("the result would be too large")
-			} else {
-				ev.meter.left -= n
+			if !ev.meter.charge(cost(plain)) {
+				return cty.DynamicVal, errors.New("the result would be too large")
 			}
 			return f.Call(args)
 		},

@@ -9,7 +9,8 @@ import (
 // Bounds of evaluation. A few lines of HCL can describe a value of any size (a local that doubles the
 // one before it, thirty times over), so the size of every intermediate value is charged to one account.
 const (
-	allowance   = 20_000_000 // elements, and 16 bytes of string each, per Load
+	allowance   = 10_000_000 // elements, and 16 bytes of string each, per Load
+	loopWeight  = 10         // how much more an element costs that a for expression makes
 	maxDepth    = 64         // values within values
 	maxExponent = 20_000     // binary; a number larger than 2 to this would print for minutes
 )
@@ -23,11 +24,10 @@ type meter struct {
 
 func newMeter() *meter { return &meter{left: allowance} }
 
-// charge takes n from the account and reports whether there was enough.
-func (m *meter) charge(n int, at hcl.Range) bool {
-	if n < 0 || n > m.left { // negative: the estimate overflowed
-		m.left = 0
-		m.exceed(at)
+// charge takes n from the account and reports whether there was enough. It does not end the account: a
+// function that is refused has its own diagnostic.
+func (m *meter) charge(n int) bool {
+	if n < 0 || n > m.left { // negative: an estimate that overflowed
 		return false
 	}
 	m.left -= n
@@ -41,8 +41,11 @@ func (m *meter) exceed(at hcl.Range) {
 }
 
 // bound charges for a value and returns it, or an unknown value when it is too large.
-func (m *meter) bound(v cty.Value, at hcl.Range) cty.Value {
-	if m.left <= 0 || !m.walk(v, maxDepth) {
+func (m *meter) bound(v cty.Value, at hcl.Range, weight int) cty.Value {
+	before := m.left
+	ok := m.left > 0 && m.walk(v, maxDepth)
+	m.left -= (before - m.left) * (weight - 1)
+	if !ok || m.left <= 0 {
 		m.exceed(at)
 		return cty.DynamicVal
 	}
@@ -85,14 +88,15 @@ func (m *meter) report() hcl.Diagnostics {
 		return nil
 	}
 	return fail(TooLarge, *m.where, "This makes a value that is too large, nested too deeply, or a number too big to print. "+
-		"A configuration may make %d values in all.", allowance)
+		"All values that a configuration makes may have %d million elements.", allowance/1_000_000)
 }
 
 // metered is an expression whose value is charged. It stands where one evaluation feeds another.
 type metered struct {
 	// The wrapped expression is in parentheses, since HCL looks for references below this node.
 	*hclsyntax.ParenthesesExpr
-	m *meter
+	m      *meter
+	weight int
 }
 
 func (e *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
@@ -101,7 +105,7 @@ func (e *metered) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 		return cty.DynamicVal, nil
 	}
 	v, diags := e.Expression.Value(ctx)
-	return e.m.bound(v, e.Range()), diags
+	return e.m.bound(v, e.Range(), e.weight), diags
 }
 
 // UnwrapExpression lets HCL's static analysis see what was written.
@@ -110,20 +114,22 @@ func (e *metered) UnwrapExpression() hcl.Expression { return e.Expression }
 // watch puts the meter into all places of a parsed tree where values multiply, and refuses numbers that
 // no computer should print.
 func (m *meter) watch(node hclsyntax.Node) hcl.Diagnostics {
-	wrap := func(e hclsyntax.Expression) hclsyntax.Expression {
+	weigh := func(e hclsyntax.Expression, weight int) hclsyntax.Expression {
 		switch e.(type) {
 		case nil, *hclsyntax.LiteralValueExpr, *metered:
 			return e
 		}
-		return &metered{&hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, m}
+		return &metered{&hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, m, weight}
 	}
+	wrap := func(e hclsyntax.Expression) hclsyntax.Expression { return weigh(e, 1) }
+	loop := func(e hclsyntax.Expression) hclsyntax.Expression { return weigh(e, loopWeight) }
 	return hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
 		case *hclsyntax.ForExpr:
-			n.CollExpr, n.ValExpr = wrap(n.CollExpr), wrap(n.ValExpr)
-			n.KeyExpr, n.CondExpr = wrap(n.KeyExpr), wrap(n.CondExpr)
+			n.CollExpr, n.ValExpr = loop(n.CollExpr), loop(n.ValExpr)
+			n.KeyExpr, n.CondExpr = loop(n.KeyExpr), loop(n.CondExpr)
 		case *hclsyntax.SplatExpr:
-			n.Source, n.Each = wrap(n.Source), wrap(n.Each)
+			n.Source, n.Each = loop(n.Source), loop(n.Each)
 		case *hclsyntax.TemplateExpr:
 			for i := range n.Parts {
 				n.Parts[i] = wrap(n.Parts[i])
