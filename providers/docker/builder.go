@@ -25,8 +25,14 @@ type builder struct {
 
 	tool   *ownImage
 	shim   desiredShim
-	images map[string]foundImage // by reference
-	trees  map[string]foundTree  // by path
+	images map[imageUse]foundImage
+	trees  map[string]foundTree // by path
+}
+
+// imageUse is a reference, and whether an agent or a runner is made from it.
+type imageUse struct {
+	ref   string
+	agent bool
 }
 
 type foundImage struct {
@@ -95,24 +101,25 @@ func (e *Engine) decl(s *hclspec.Spec) map[string]hcl.Range {
 func (b *builder) findImages() {
 	for _, inv := range b.spec.Invocations {
 		if v := b.vendor(inv); v != nil {
-			b.image(planner.VendorImage(v.Name), v.Image)
+			b.image(planner.VendorImage(v.Name), v.Image, true)
 		}
 		if p := b.phase(inv); p != nil {
 			for _, r := range p.Runners {
-				b.image(planner.RunnerImage(p.Name, r.Name), r.Image)
+				b.image(planner.RunnerImage(p.Name, r.Name), r.Image, false)
 			}
 		}
 	}
 }
 
-func (b *builder) image(a planner.Address, ref hclspec.Val[string]) {
+func (b *builder) image(a planner.Address, ref hclspec.Val[string], agent bool) {
 	if _, done := b.out.desired[a]; done {
 		return
 	}
-	f, looked := b.images[ref.V]
+	key := imageUse{ref.V, agent}
+	f, looked := b.images[key]
 	if !looked {
-		f.image, f.err = b.engine.findPinned(b.ctx, ref.V, b.spec.Lock)
-		b.images[ref.V] = f
+		f.image, f.err = b.engine.findPinned(b.ctx, ref.V, agent, b.spec.Lock)
+		b.images[key] = f
 		if f.err == nil {
 			b.learn(f.image)
 		}
@@ -228,7 +235,7 @@ func (b *builder) objects(p part) error {
 	}
 	b.add(planner.KindProxy, proxy, title, p.inv.Range, decl, ps, []planner.Address{planner.AddrImage, planner.AddrUplink, network})
 
-	if f := b.images[p.vendor.Image.V]; f.err == nil {
+	if f := b.images[imageUse{p.vendor.Image.V, true}]; f.err == nil {
 		box := b.sandbox(p, agent, f.image, p.command, p.inv.Timeout.V.Milliseconds(), "agent", AgentSeccomp())
 		if p.inv.Prompt.Set {
 			sum := sha256.Sum256([]byte(p.command.Preamble() + p.inv.Prompt.V))
@@ -252,7 +259,7 @@ func (b *builder) objects(p part) error {
 
 func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string]hcl.Range) error {
 	addr := planner.Address(p.inv.Address).Runner(r.Name)
-	f := b.images[r.Image.V]
+	f := b.images[imageUse{r.Image.V, false}]
 	if f.err != nil {
 		return nil // reported where the image is named
 	}

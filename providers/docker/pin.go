@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path"
 
@@ -99,33 +100,38 @@ func (e *Engine) lookInside(ctx context.Context, p pinnedImage) (cli string, she
 	return "", shell, nil
 }
 
-// createInspection creates the container, after removing one that a crash has left behind.
+// createInspection creates the container, without a name: several may look into one image at a time.
+// What a process that is dead has left behind is removed; who made it is told by the labels of a lock.
 func (e *Engine) createInspection(ctx context.Context, p pinnedImage) (string, error) {
+	self, err := thisProcess("/proc", e.options)
+	if err != nil {
+		return "", err
+	}
+	self.Operation = "init"
+	labels := lockLabels(planner.Scope{}, "", kindInspection, self)
+	old, err := e.list(ctx, listContainers, url.Values{"all": {"1"},
+		"filters": {planner.JSON(map[string][]string{"label": {labelKind + "=" + string(kindInspection)}}).Text()}})
+	if err != nil {
+		return "", err
+	}
+	for _, v := range old {
+		if !isDead("/proc", self, readLock(treeID(v), labelsOf(treeLabels(v)))) {
+			continue
+		}
+		if err := removeContainer(ctx, e, planner.Object{ID: treeID(v), Name: treeName(v)}); err != nil {
+			return "", err
+		}
+	}
 	config := hardenedConfig(p.id, []string{})
 	config.User = proxyUser
-	config.Labels = map[string]string{labelSchema: planner.Schema, labelKind: string(kindInspection)}
+	config.Labels = labels
 	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
 	host.Tmpfs = map[string]string{}
 	for _, v := range p.config.Volumes {
 		host.Tmpfs[path.Clean(v)] = "rw,nosuid,nodev,noexec,size=4096"
 	}
-	name := "sandplan-init-" + shortID(p.id)
-	create := func() (string, error) {
-		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, name)
-		return made.ID, err
-	}
-	id, err := create()
-	if !errdefs.IsConflict(err) {
-		return id, err
-	}
-	old, inspectErr := e.inspect(ctx, "/containers/"+name+"/json")
-	if inspectErr != nil || labelsOf(treeLabels(old))[labelKind] != string(kindInspection) || treeStatus(old) != planner.StatusCreated {
-		return "", err
-	}
-	if err := e.cli.ContainerRemove(ctx, treeID(old), container.RemoveOptions{RemoveVolumes: true}); err != nil && !errdefs.IsNotFound(err) {
-		return "", err
-	}
-	return create()
+	made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, "")
+	return made.ID, err
 }
 
 // hashFile is the SHA-256 of a regular file of a container in hex, "" when there is none.

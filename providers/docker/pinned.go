@@ -35,13 +35,16 @@ var (
 )
 
 // findPinned finds the image that a reference stands for. Errors are refusals, with what was looked
-// for and how to get it.
-func (e *Engine) findPinned(ctx context.Context, ref string, lock hclspec.Lock) (pinnedImage, error) {
+// for and how to get it. The image of an agent must have been looked into, whatever its name says.
+func (e *Engine) findPinned(ctx context.Context, ref string, agent bool, lock hclspec.Lock) (pinnedImage, error) {
 	i := slices.IndexFunc(lock.Images, func(l hclspec.LockImage) bool { return l.Ref == ref })
 	switch {
+	case i >= 0 && agent && !lock.Images[i].Inspected:
+		return pinnedImage{}, &refusal{summaryImage, fmt.Sprintf("%s does not say what the agent's image %s holds (cli, shell). Run `sandplan init`, which looks into it.",
+			orElse("The lock file")(nonEmpty(lock.Path)), ref)}
 	case i >= 0:
 		return e.findLocked(ctx, lock.Images[i])
-	case imageID.MatchString(ref) || digestRef.MatchString(ref):
+	case !agent && (imageID.MatchString(ref) || digestRef.MatchString(ref)):
 		return e.findExact(ctx, ref)
 	}
 	return pinnedImage{}, &refusal{summaryImage, fmt.Sprintf("The image %s is not pinned: %s has no entry for it. "+
