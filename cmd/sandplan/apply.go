@@ -149,6 +149,7 @@ func inUse(pl *planner.Plan) hcl.Diagnostics {
 func (a *app) carryOut(in interrupts, u *ui, t *target, pl *planner.Plan, held *docker.Lock, parallelism int) int {
 	result, err := a.walk(in, u, pl, provider{t.compiled, t.engine}, held, parallelism)
 	if err != nil {
+		u.printErr("\n")
 		u.fail(err)
 		return exitError
 	}

@@ -115,7 +115,7 @@ func addresses(flag string, texts []string) ([]planner.Address, hcl.Diagnostics)
 	for _, t := range texts {
 		addr, err := planner.ParseAddress(t)
 		if err != nil {
-			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Not an address in " + flag, Detail: sentence(err.Error()) + "."})
+			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Not an address in " + flag, Detail: fullSentence(err.Error())})
 			continue
 		}
 		out = append(out, addr)

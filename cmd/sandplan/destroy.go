@@ -79,6 +79,7 @@ func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 	}
 	result, err := a.walk(in, u, pl, remover{engine}, held, f.parallelism)
 	if err != nil {
+		u.printErr("\n")
 		u.fail(err)
 		return exitError
 	}

@@ -210,7 +210,7 @@ func (p *pinning) images(ctx context.Context, spec *hclspec.Spec) error {
 		image, err := p.pin(ctx, n.ref, n.agent)
 		switch {
 		case err != nil:
-			return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Could not pin the image " + n.ref, Detail: sentence(err.Error()) + ".", Subject: &n.at}
+			return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Could not pin the image " + n.ref, Detail: fullSentence(err.Error()), Subject: &n.at}
 		case !have:
 			p.why = append(p.why, n.ref)
 			p.keep(image, "new")

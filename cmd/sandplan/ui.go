@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-multierror"
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/sandplan/sandplan/applier"
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/planner"
 )
@@ -122,9 +123,15 @@ func asDiagnostics(err error) hcl.Diagnostics {
 	var object *planner.ObjectError
 	var locked *planner.LockedError
 	switch {
+	case errors.Is(err, applier.ErrInterrupted):
+		d.Summary = "Interrupted"
+		d.Detail = "What was under way has finished, the rest was not started. sandplan plan shows what is left, and sandplan apply goes on from there."
+	case errors.Is(err, applier.ErrLockLost):
+		d.Summary = "The lock of the scope was lost"
+		d.Detail = "Somebody removed it while this command worked, so that nothing more was started. sandplan plan shows what is left."
 	case errors.As(err, &object):
 		d.Summary = "Could not " + object.Op + " " + string(object.Addr)
-		d.Detail = sentence(object.Err.Error()) + "."
+		d.Detail = fullSentence(object.Err.Error())
 		d.Extra = render.About(object.Addr)
 		if object.Decl.Filename != "" {
 			d.Subject = &object.Decl
@@ -143,6 +150,15 @@ func sentence(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// fullSentence ends what others say with one full stop, whether they did or not.
+func fullSentence(s string) string {
+	s = strings.TrimRight(sentence(s), " \n")
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
 }
 
 // ask prints a question and returns the answer; "" when the input ended or the user pressed Ctrl-C.
