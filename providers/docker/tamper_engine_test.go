@@ -134,7 +134,8 @@ func agentTamperings(w *world) []tampering {
 		}, "NetworkSettings.Networks.network.IPAMConfig.IPv4Address"},
 		{"another name on the network", func(s *containerSpec) { s.endpoints[0].settings.Aliases = []string{"proxy"} }, "NetworkSettings.Networks.network.Aliases"},
 		{"a hardware address", func(s *containerSpec) {
-			s.config.MacAddress = "02:00:00:00:00:01" //nolint:staticcheck // deprecated, and what older engines take
+			//lint:ignore SA1019 it is what engines before 25 take
+			s.config.MacAddress = "02:00:00:00:00:01"
 		}, "Config.MacAddress"},
 		{"nothing at all", func(*containerSpec) {}, ""},
 	}
