@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -177,6 +178,10 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is locked by %s (%s, pid %d, since %s; lock ID %.12s)", e.What, e.Info.Who,
 		e.Info.Operation, e.Info.PID, e.Info.Created.UTC().Format(time.RFC3339), e.Info.ID)
 }
+
+// ErrLockLost is in the error of looking at a lock that its holder does not hold any more: somebody
+// removed it.
+var ErrLockLost = errors.New("the lock is lost")
 
 // ObjectError is the failure of one operation on one object.
 type ObjectError struct {
