@@ -45,7 +45,7 @@ invocation "rich" {
 		"a.txt": "a", "sub/b.bin": "b", "c.txt": "c", "image.txt": "agent:1\n", "argv.txt": "make test\n",
 		"keys/one.key": "1", "keys/two.key": "2", "keys/three.txt": "3", "t.tpl": "${k} ${file(\"inner.txt\")}", "inner.txt": "i",
 	}
-	spec, diags := load(t, files, Vars{})
+	spec, diags := loadFiles(t, files, Vars{})
 	if len(diags) > 0 {
 		t.Fatal(details(diags))
 	}

@@ -26,7 +26,7 @@ func TestFunctionsAreDocumented(t *testing.T) {
 		}
 		documented[m[1]] = true
 	}
-	table := newEvaluator(newDisk(nil), "/", newMeter()).functions
+	table := newEvaluator(newDisk(nil), "/", newMeter(allowance)).functions
 	if diff := cmp.Diff(sortedKeys(table), sortedKeys(documented)); diff != "" {
 		t.Errorf("functions (-) and manual (+) differ:\n%s", diff)
 	}
@@ -40,7 +40,7 @@ func eval(t *testing.T, expr string) string {
 		"a.txt":        "text\n", "bin": "\xff\xfe", "d/x.md": "1", "d/e/y.md": "2", "d/z.txt": "3", "t.tpl": "Hello ${name}%{ for x in list } ${x}%{ endfor }!",
 		"rec.tpl": "${templatefile(\"rec.tpl\", {})}", "bad.tpl": "${", "big.txt": strings.Repeat("x", maxDataFile+1),
 	}
-	spec, diags := load(t, files, Vars{})
+	spec, diags := loadFiles(t, files, Vars{})
 	if diags.HasErrors() {
 		return "error: " + diags[0].Detail
 	}

@@ -20,7 +20,7 @@ func ReadHead(src Source) (Head, hcl.Diagnostics) {
 	if l.place, diags = src.find(); diags.HasErrors() {
 		return head, diags
 	}
-	l.ev = newEvaluator(l.disk, l.place.dir, newMeter())
+	l.ev = newEvaluator(l.disk, l.place.dir, newMeter(allowance))
 	diags = l.parse()
 	if len(l.sections["sandplan"]) == 0 {
 		return head, tidy(diags)

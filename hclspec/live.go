@@ -90,7 +90,7 @@ type lateBlocks struct {
 // late reads the output and check blocks from the sources again, and restores what they refer to from
 // the Scope: the same way for a Spec of this process and for one from a plan file.
 func (s *Spec) late(live map[string]Live) (lateBlocks, hcl.Diagnostics) {
-	ev := newEvaluator(newDisk(s.FS), s.Dir, newMeter())
+	ev := newEvaluator(newDisk(s.FS), s.Dir, newMeter(allowance))
 	late := lateBlocks{ev: ev}
 	diags := s.Scope.restore(ev)
 	for _, name := range s.Scope.Configs {

@@ -37,6 +37,10 @@ type loader struct {
 // With vars.Unknown the Spec is that of `validate`: what depends on a variable is marked Unknown, and a
 // block whose number of instances is unknown has one instance that stands for all.
 func Load(src Source, vars Vars, cat Catalog) (*Spec, hcl.Diagnostics) {
+	return load(src, vars, cat, newMeter(allowance))
+}
+
+func load(src Source, vars Vars, cat Catalog, m *meter) (*Spec, hcl.Diagnostics) {
 	if src.Workspace == "" {
 		src.Workspace = "default"
 	}
@@ -45,7 +49,6 @@ func Load(src Source, vars Vars, cat Catalog) (*Spec, hcl.Diagnostics) {
 	var diags hcl.Diagnostics
 	l.place, diags = src.find()
 	l.spec.Dir, l.spec.File = l.place.dir, l.place.file
-	m := newMeter()
 	l.ev = newEvaluator(l.disk, l.place.dir, m)
 	if diags.HasErrors() {
 		return l.spec, diags

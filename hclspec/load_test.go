@@ -22,8 +22,8 @@ func memory(files map[string]string) fstest.MapFS {
 	return m
 }
 
-// load loads the configuration in /conf.
-func load(t testing.TB, files map[string]string, vars Vars) (*Spec, hcl.Diagnostics) {
+// loadFiles loads the configuration in /conf.
+func loadFiles(t testing.TB, files map[string]string, vars Vars) (*Spec, hcl.Diagnostics) {
 	t.Helper()
 	return Load(Source{Path: "/conf", Cwd: "/home/me", FS: memory(files)}, vars, testCatalog)
 }
@@ -33,7 +33,7 @@ const head = "sandplan {\n  project = \"p\"\n}\nvendor \"claude\" {\n  image = \
 // mustLoad loads what head begins and body goes on with.
 func mustLoad(t testing.TB, body string, vars Vars) *Spec {
 	t.Helper()
-	spec, diags := load(t, map[string]string{"sandplan.hcl": head + body}, vars)
+	spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + body}, vars)
 	if len(diags) > 0 {
 		t.Fatal(details(diags))
 	}
@@ -147,7 +147,7 @@ func TestLaterValuesWin(t *testing.T) {
 		for _, n := range test.without {
 			delete(left, n)
 		}
-		spec, diags := load(t, left, test.vars)
+		spec, diags := loadFiles(t, left, test.vars)
 		if len(diags) > 0 {
 			t.Fatalf("%s: %s", test.reason, details(diags))
 		}
@@ -187,7 +187,7 @@ func TestAskIsTheLastResort(t *testing.T) {
 		asked = append(asked, v.Name+": "+v.Description)
 		return "[\"answer\"]", v.Name != "d"
 	}
-	_, diags := load(t, map[string]string{"sandplan.hcl": head + `
+	_, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + `
 variable "c" {
   type        = list(string)
   description = "which"
@@ -241,7 +241,7 @@ check "c" {
   }
 }
 `
-	spec, diags := load(t, map[string]string{"sandplan.hcl": head + body}, Vars{Unknown: true})
+	spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + body}, Vars{Unknown: true})
 	want := []string{"ERROR: " + InvalidEnvName, "ERROR: " + InvalidDuration, "ERROR: " + SensitiveValue, "ERROR: " + InvalidReference}
 	var got []string
 	for _, d := range describe(diags) {
@@ -306,7 +306,7 @@ nonsense "x" {}
 
 func TestStarterValidates(t *testing.T) {
 	for _, vars := range []Vars{{}, {Unknown: true}} {
-		if _, diags := load(t, map[string]string{StarterName: Starter}, vars); len(diags) > 0 {
+		if _, diags := loadFiles(t, map[string]string{StarterName: Starter}, vars); len(diags) > 0 {
 			t.Error(details(diags))
 		}
 	}

@@ -51,7 +51,7 @@ func (l *loader) readLock() hcl.Diagnostics {
 
 // parseLock reads the text of a lock file. Everything in it is constant.
 func parseLock(src []byte, name string) (Lock, hcl.Diagnostics) {
-	m := newMeter()
+	m := newMeter(allowance)
 	ev := newEvaluator(newDisk(nil), "/", m)
 	body, diags := parseConfig(src, name, m)
 	top, more := lockShape.open(&hcl.Block{Type: "lock file", Body: body, DefRange: body.Range()})

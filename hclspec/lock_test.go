@@ -124,7 +124,7 @@ func TestWriteLock(t *testing.T) {
 }
 
 func TestLoadReadsTheLock(t *testing.T) {
-	spec, diags := load(t, map[string]string{"sandplan.hcl": head, ".sandplan.lock.hcl": string(FormatLock(someLock()))}, Vars{})
+	spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head, ".sandplan.lock.hcl": string(FormatLock(someLock()))}, Vars{})
 	if len(diags) > 0 || !spec.Lock.Exists || len(spec.Lock.Images) != 3 || spec.Lock.Images[0].Ref != "codeboost/agent:2.1" {
 		t.Errorf("%+v %v", spec.Lock, diags)
 	}

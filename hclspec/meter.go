@@ -22,7 +22,7 @@ type meter struct {
 	where *hcl.Range // the first place that exceeded
 }
 
-func newMeter() *meter { return &meter{left: allowance} }
+func newMeter(units int) *meter { return &meter{left: units} }
 
 // charge takes n from the account and reports whether there was enough. It does not end the account: a
 // function that is refused has its own diagnostic.

@@ -77,7 +77,7 @@ func throughJSON(t *testing.T, s *Spec) *Spec {
 
 func TestOutputsOfBothSpecs(t *testing.T) {
 	files := map[string]string{"sandplan.hcl": head + liveBody, "note.txt": "noted"}
-	loaded, diags := load(t, files, Vars{})
+	loaded, diags := loadFiles(t, files, Vars{})
 	if len(diags) > 0 {
 		t.Fatal(details(diags))
 	}

@@ -74,7 +74,7 @@ check "c" {
 	vars.Env = []string{"SANDPLAN_VAR_s=" + secret}
 	for _, unknown := range []bool{false, true} {
 		vars.Unknown = unknown
-		spec, diags := load(t, files, vars)
+		spec, diags := loadFiles(t, files, vars)
 		if !diags.HasErrors() {
 			t.Fatal("nothing failed")
 		}
@@ -100,7 +100,7 @@ check "c" {
 }
 
 func TestSensitivePromptAndCredential(t *testing.T) {
-	spec, diags := load(t, map[string]string{"sandplan.hcl": head + `
+	spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + `
 variable "s" { sensitive = true }
 vendor "codex" {
   image = "agent:1"

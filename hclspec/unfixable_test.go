@@ -15,7 +15,7 @@ func unfixable(t *testing.T) []string {
 }
 
 func damagedSpec(t *testing.T) string {
-	spec, _ := load(t, map[string]string{"sandplan.hcl": "sandplan {\n project = \"x\"\n}\nlocals {\n a = 1\n}\noutput \"a\" {\n value = local.a\n}\n"}, Vars{})
+	spec, _ := loadFiles(t, map[string]string{"sandplan.hcl": "sandplan {\n project = \"x\"\n}\nlocals {\n a = 1\n}\noutput \"a\" {\n value = local.a\n}\n"}, Vars{})
 	v := spec.Scope.Values["local.a"]
 	v.Type = []byte(`"strin"`)
 	spec.Scope.Values["local.a"] = v
@@ -38,7 +38,7 @@ func tooMany(t *testing.T) string {
 		fmt.Fprintf(&b, " a%d = local.nothing%d\n", i, i)
 	}
 	b.WriteString("}\n")
-	_, diags := load(t, map[string]string{"sandplan.hcl": b.String()}, Vars{})
+	_, diags := loadFiles(t, map[string]string{"sandplan.hcl": b.String()}, Vars{})
 	if len(diags) > 210 {
 		t.Errorf("%d diagnostics are more than anybody reads", len(diags))
 	}
