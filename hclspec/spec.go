@@ -216,3 +216,6 @@ type ImageConfig struct {
 	Volumes      []string
 	ExposedPorts []string
 }
+
+// CheckEnvName says why no declaration may set a variable of this name in a sandbox; nil when one may.
+func CheckEnvName(name string) error { return checkEnvName(name) }
