@@ -84,18 +84,18 @@ func (l *look) ports(bridge string, again bool) (int, error) {
 
 // hostBridges are this machine's bridges and how many ports each has.
 func hostBridges() (map[string]int, error) {
-	links, err := netlink.LinkList()
+	all, err := links()
 	if err != nil {
-		return nil, fmt.Errorf("list this machine's network interfaces: %w", err)
+		return nil, err
 	}
 	out, byIndex := map[string]int{}, map[int]string{}
-	for _, link := range links {
+	for _, link := range all {
 		if link.Type() == "bridge" {
 			out[link.Attrs().Name] = 0
 			byIndex[link.Attrs().Index] = link.Attrs().Name
 		}
 	}
-	for _, link := range links {
+	for _, link := range all {
 		if name, ok := byIndex[link.Attrs().MasterIndex]; ok {
 			out[name]++
 		}

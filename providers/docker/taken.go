@@ -24,11 +24,11 @@ func (l *look) taken() ([]planner.Taken, error) {
 			out = append(out, planner.Taken{Prefix: p, By: fmt.Sprintf("network %q", treeName(v))})
 		}
 	}
-	routes, err := hostRoutes(engines)
+	onHost, err := hostRoutes(engines)
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, routes...)
+	out = append(out, onHost...)
 	sort.SliceStable(out, func(i, j int) bool {
 		if c := out[i].Prefix.Addr().Compare(out[j].Prefix.Addr()); c != 0 {
 			return c < 0
@@ -71,22 +71,21 @@ const familyIPv4 = 2
 
 // hostRoutes are the IPv4 routes of all tables, without default routes and those of the given bridges.
 func hostRoutes(bridges map[string]bool) ([]planner.Taken, error) {
-	// Without a table in the filter only the main one is listed; "unspecified" there means all.
-	routes, err := netlink.RouteListFiltered(familyIPv4, &netlink.Route{Table: 0}, netlink.RT_FILTER_TABLE)
+	all, err := routes()
 	if err != nil {
-		return nil, fmt.Errorf("list this machine's routes: %w", err)
+		return nil, err
 	}
-	links, err := netlink.LinkList()
+	interfaces, err := links()
 	if err != nil {
-		return nil, fmt.Errorf("list this machine's network interfaces: %w", err)
+		return nil, err
 	}
 	names := map[int]string{}
-	for _, link := range links {
+	for _, link := range interfaces {
 		names[link.Attrs().Index] = link.Attrs().Name
 	}
 	seen := map[planner.Taken]bool{}
 	var out []planner.Taken
-	for _, r := range routes {
+	for _, r := range all {
 		t, ok := takenBy(r, names[r.LinkIndex])
 		if !ok || bridges[names[r.LinkIndex]] || seen[t] {
 			continue

@@ -1,0 +1,40 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+)
+
+// links and routes are what the kernel says of this machine's network now.
+func links() ([]netlink.Link, error) {
+	all, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list this machine's network interfaces: %w", err)
+	}
+	return all, nil
+}
+
+func routes() ([]netlink.Route, error) {
+	all, err := dump(func() ([]netlink.Route, error) {
+		// Without a table in the filter only the main one is listed; "unspecified" there means all.
+		return netlink.RouteListFiltered(familyIPv4, &netlink.Route{Table: 0}, netlink.RT_FILTER_TABLE)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list this machine's routes: %w", err)
+	}
+	return all, nil
+}
+
+// dump asks again when the list changed while the kernel was writing it down: the engine makes and
+// removes interfaces all the time, and what is listed then may be incomplete.
+func dump[T any](list func() ([]T, error)) ([]T, error) {
+	const attempts = 50
+	for attempt := 1; ; attempt++ {
+		all, err := list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || attempt == attempts {
+			return all, err
+		}
+	}
+}
