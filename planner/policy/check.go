@@ -21,12 +21,16 @@ const (
 	SummaryRunnerArgv        = "Invalid runner command"
 	SummaryUnknownKind       = "Unknown kind of vendor"
 	SummaryModel             = "Invalid model"
+	SummaryModelUnknown      = "Unknown model"
 	SummaryVersion           = "CLI version not proven"
 	SummaryNotEnforced       = "Attribute without effect"
-	SummaryCommand           = "Invalid command"
+	SummaryCommandWords      = "Invalid command"
+	SummaryCommand           = "Command is not an absolute path"
 	SummaryHost              = "Host not allowed"
 	SummaryHostAddress       = "Address cannot be a vendor"
+	SummaryHostLinkLocal     = "Link-local address"
 	SummaryEnv               = "Environment variable not allowed"
+	SummaryEnvReserved       = "Reserved environment variable"
 	SummaryCredentialName    = "Unknown credential"
 	SummaryCredentialMissing = "No credential"
 	SummaryCredentialTwice   = "Two credentials"
@@ -48,7 +52,8 @@ const MaxPrompt = 1 << 20
 // come from a file that nobody read with this Catalog.
 var toldOnLoading = []string{
 	SummaryUnknownBase, SummaryToolsWiden, SummaryWritableWiden, SummaryRunnersForbidden, SummaryUnknownKind,
-	SummaryNotEnforced, SummaryHost, SummaryCredentialName,
+	SummaryNotEnforced, SummaryHost, SummaryHostAddress, SummaryCredentialName, SummaryModel, SummaryCommandWords,
+	SummaryRunnerArgv, SummaryEnvReserved, SummaryUser, SummaryPrompt,
 }
 
 // Check reports what policy forbids in a configuration that was loaded with the Catalog, in the order
@@ -125,8 +130,8 @@ func checkInvocation(p parts) hcl.Diagnostics {
 	inv := p.invocation
 	at := reporter{block: inv.Range}
 	for _, v := range inv.Env {
-		if why := envMistake(p.vendor.Kind.V, v); why != "" {
-			at.fail(v.Value.Range, SummaryEnv, "%s cannot be set for vendor.%s: %s.", v.Name, p.vendor.Name, why)
+		if summary, why := envMistake(p.vendor.Kind.V, v); why != "" {
+			at.fail(v.Value.Range, summary, "vendor.%s: %s.", p.vendor.Name, why)
 		}
 	}
 	if inv.User.Set && !inv.User.Unknown {

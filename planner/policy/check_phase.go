@@ -55,7 +55,7 @@ func argvMistake(argv []string) string {
 		return "the command is empty; write the program and each of its arguments as one string each"
 	case argv[0] == "":
 		return "the name of the program is empty"
-	case len(argv) == 1 && strings.ContainsAny(argv[0], " \t\n"):
+	case len(argv) == 1 && strings.ContainsAny(argv[0], " \t"):
 		return "no shell reads the command, so that this would be a program with blanks in its name; write each argument as a string of its own"
 	}
 	for _, a := range argv {

@@ -85,7 +85,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"model that Codex does not know", func(s *hclspec.Spec) { vendorOf(s, "codex").Model = set("gpt-4", 22) },
-			SummaryModel, "gpt-5.5", 22, "invocation.codex_fix", "the model stands in our catalogue, or Codex fetches its own",
+			SummaryModelUnknown, "gpt-5.5", 22, "invocation.codex_fix", "the model stands in our catalogue, or Codex fetches its own",
 		},
 		{
 			"version without proof", func(s *hclspec.Spec) { vendorOf(s, "claude").Version = set("2.2.0", 14) },
@@ -117,13 +117,13 @@ func TestMistakes(t *testing.T) {
 			"proxy variable", func(s *hclspec.Spec) {
 				vendorOf(s, "local").Env = []hclspec.EnvVar{{Name: "https_PROXY", Value: set("http://x", 34)}}
 			},
-			SummaryEnv, "https_PROXY", 34, "invocation.local_fix", "libraries read it in any case",
+			SummaryEnvReserved, "https_PROXY", 34, "invocation.local_fix", "libraries read it in any case",
 		},
 		{
 			"vendor switch from an invocation", func(s *hclspec.Spec) {
 				invocationOf(s, "claude_fix").Env = []hclspec.EnvVar{{Name: "CLAUDE_CODE_EXTRA_BODY", Value: set("{}", 74)}}
 			},
-			SummaryEnv, "for the kind claude these may be set", 74, "invocation.claude_fix", "variables can add tools to a request",
+			SummaryEnv, "only these may be set", 74, "invocation.claude_fix", "variables can add tools to a request",
 		},
 		{
 			"unknown credential", func(s *hclspec.Spec) { vendorOf(s, "codex").Credentials[0].Name = "OPENAI_KEY" },
@@ -156,7 +156,7 @@ func TestMistakes(t *testing.T) {
 			"fixed address of a metadata service", func(s *hclspec.Spec) {
 				vendorOf(s, "local").Hosts[0].Addresses = set([]netip.Addr{netip.MustParseAddr("169.254.169.254")}, 37)
 			},
-			SummaryHostAddress, "metadata", 37, "invocation.local_fix", "it hands out the host's credentials",
+			SummaryHostLinkLocal, "metadata", 37, "invocation.local_fix", "it hands out the host's credentials",
 		},
 		{
 			"fixed loopback address", func(s *hclspec.Spec) {

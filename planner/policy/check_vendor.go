@@ -13,7 +13,7 @@ import (
 
 // modelPattern: a model's name becomes an argument of a command line, so that it must not look like a
 // flag; "[1m]" at its end is how Claude Code asks for a longer context.
-var modelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,99}(\[[0-9a-z]{1,8}\])?$`)
+var modelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,127}$`)
 
 // credentialPattern: a credential of a custom vendor is a file of its name.
 var credentialPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
@@ -36,8 +36,8 @@ func checkVendor(v hclspec.Vendor, lock hclspec.Lock) hcl.Diagnostics {
 		return at.diags
 	}
 	for _, e := range v.Env {
-		if why := envMistake(v.Kind.V, e); why != "" {
-			at.fail(e.Value.Range, SummaryEnv, "%s cannot be set for vendor.%s: %s.", e.Name, v.Name, why)
+		if summary, why := envMistake(v.Kind.V, e); why != "" {
+			at.fail(e.Value.Range, summary, "vendor.%s: %s.", v.Name, why)
 		}
 	}
 	return at.diags
@@ -48,9 +48,9 @@ func checkBuiltin(at *reporter, v hclspec.Vendor, p profile) {
 	if m := v.Model.V; (m != "" || v.Model.Set) && !v.Model.Unknown {
 		switch {
 		case !modelPattern.MatchString(m):
-			at.fail(v.Model.Range, SummaryModel, "%q cannot be a model's name: letters, digits and . _ : @ / -, at most 100, and none of the signs at the beginning.", m)
+			at.fail(v.Model.Range, SummaryModel, "%q cannot be a model's name: letters, digits and . _ : / @ [ ] -, at most 128, and none of the signs at the beginning.", m)
 		case p.models != nil && !slices.Contains(p.models, m):
-			at.fail(v.Model.Range, SummaryModel, "%q is not among the models that %s is known to work with: %s.", m, kind, strings.Join(p.models, ", "))
+			at.fail(v.Model.Range, SummaryModelUnknown, "%q is not among the models that %s is known to work with: %s.", m, kind, strings.Join(p.models, ", "))
 		}
 	}
 	if n := v.Version.V; n != "" && !proven(kind, n) {
@@ -115,7 +115,7 @@ func checkCustom(at *reporter, v hclspec.Vendor) {
 	if v.Command.Unknown {
 		// told of when it is known
 	} else if why := argvMistake(v.Command.V); why != "" {
-		at.fail(v.Command.Range, SummaryCommand, "vendor.%s: %s.", v.Name, why)
+		at.fail(v.Command.Range, SummaryCommandWords, "vendor.%s: %s.", v.Name, why)
 	} else if !strings.HasPrefix(v.Command.V[0], "/") {
 		at.fail(v.Command.Range, SummaryCommand, "vendor.%s: %q is not an absolute path. The program is executed as it is named, without a search.", v.Name, v.Command.V[0])
 	}
@@ -126,6 +126,8 @@ func checkCustom(at *reporter, v hclspec.Vendor) {
 		for _, a := range h.Addresses.V {
 			if why := addressMistake(a); why != "" {
 				at.fail(h.Addresses.Range, SummaryHostAddress, "%s of host %q: %s.", a, h.Name, why)
+			} else if a.IsLinkLocalUnicast() {
+				at.fail(h.Addresses.Range, SummaryHostLinkLocal, "%s of host %q: link-local addresses hold metadata services, which hand out the machine's credentials. Give the vendor another address.", a, h.Name)
 			}
 		}
 	}
@@ -150,8 +152,6 @@ func addressMistake(a netip.Addr) string {
 		return "it is the proxy itself; a server on this machine is reached at the address of one of its interfaces"
 	case a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return "it names no single machine"
-	case a.IsLinkLocalUnicast():
-		return "link-local addresses hold metadata services, which hand out credentials"
 	}
 	return ""
 }

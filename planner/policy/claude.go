@@ -17,11 +17,9 @@ func claudeProfile() profile {
 		hosts:       []string{AnthropicHost},
 		credentials: []string{CredentialClaudeOAuth, CredentialClaudeKey},
 		versions:    []string{"2.1.332"},
-		envAllowed: []string{
-			"API_TIMEOUT_MS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "NODE_EXTRA_CA_CERTS",
-		},
-		path:  "/usr/local/bin/claude",
-		build: buildClaude,
+		envAllowed:  []string{"API_TIMEOUT_MS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS"},
+		path:        "/usr/local/bin/claude",
+		build:       buildClaude,
 	}
 }
 

@@ -49,7 +49,6 @@ func codexProfile() profile {
 		credentials: []string{CredentialOpenAIKey, CredentialCodexAuth},
 		versions:    []string{"0.171.0"},
 		models:      models,
-		envAllowed:  []string{"CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"},
 		path:        "/usr/local/bin/codex",
 		build:       buildCodex,
 	}

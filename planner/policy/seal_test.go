@@ -363,7 +363,7 @@ func TestParseUser(t *testing.T) {
 		{":1000", "", "half a pair"},
 		{"1000:1000:1000", "", "one too many"},
 		{"4294967296", "", "wraps round to 0"},
-		{"4294967295", "", "means nobody in particular to the kernel"},
+		{"4294967295", "", "means no change to the kernel"},
 	}
 	for _, tt := range tests {
 		u, err := ParseUser(tt.in)

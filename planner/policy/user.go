@@ -30,8 +30,8 @@ func ParseUser(s string) (User, error) {
 	return User{UID: u, GID: g}, nil
 }
 
-// maxID: the last two 32-bit numbers mean "nobody in particular" to the kernel and to archive tools.
-const maxID = 1<<32 - 3
+// maxID: the number above it means "no change" to the kernel.
+const maxID = 1<<32 - 2
 
 func parseID(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
