@@ -44,7 +44,7 @@ func TestAgentRuns(t *testing.T) {
 	}
 	t.Logf("proof %d ms, start to report %s", o.report.Millis, o.took.Round(time.Millisecond))
 	// Packets that must find no way take 80 ms. The rest is for machines that do something else too.
-	if o.report.Millis > 1000 {
+	if o.report.Millis > 5000 {
 		t.Errorf("the proof took %d ms", o.report.Millis)
 	}
 }
@@ -146,10 +146,12 @@ type end struct {
 	do     func(b *box)
 	want   wire.Exit
 	code   int64
-	within time.Duration
 	out    string // what standard output begins with
 	reason string
 }
+
+// soon is far less than the commands would run by themselves, and enough for an engine that is busy.
+const soon = 20 * time.Second
 
 // anyCode stands for a code that the test does not care for.
 const anyCode = -1
@@ -175,44 +177,44 @@ func (c end) compare(t *testing.T, o outcome) {
 	if got != want || o.code != c.code || !strings.HasPrefix(o.out, c.out) {
 		t.Errorf("exit %+v, code %d, out %.100q; want %+v, %d, %q (%s)", got, o.code, o.out, want, c.code, c.out, c.reason)
 	}
-	if o.ended > c.within {
+	if o.ended > soon {
 		t.Errorf("it took %s (%s)", o.ended, c.reason)
 	}
 }
 
 var ends = map[string]end{
-	"success":   {[]string{"say=done"}, nil, wire.Exit{By: wire.ByAgent, Stdout: 5}, 0, 3 * time.Second, "done\n", "the usual"},
-	"not found": {nil, func(b *box) { b.shim.Argv = []string{"/absent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "/absent"}, 127, 3 * time.Second, "", "a wrong image"},
-	"not in PATH": {nil, func(b *box) { b.shim.Argv = []string{"agent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "agent"}, 127, 3 * time.Second, "",
+	"success":   {[]string{"say=done"}, nil, wire.Exit{By: wire.ByAgent, Stdout: 5}, 0, "done\n", "the usual"},
+	"not found": {nil, func(b *box) { b.shim.Argv = []string{"/absent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "/absent"}, 127, "", "a wrong image"},
+	"not in PATH": {nil, func(b *box) { b.shim.Argv = []string{"agent"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotFound, Detail: "agent"}, 127, "",
 		"PATH is the command's, not the shim's"},
-	"not executable": {nil, func(b *box) { b.shim.Argv = []string{"/noexec"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "permission denied"}, 126, 3 * time.Second, "", "a mode lost on the way"},
-	"no interpreter": {nil, func(b *box) { b.shim.Argv = []string{"/script"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "interpreter or loader"}, 126, 3 * time.Second, "",
+	"not executable": {nil, func(b *box) { b.shim.Argv = []string{"/noexec"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "permission denied"}, 126, "", "a mode lost on the way"},
+	"no interpreter": {nil, func(b *box) { b.shim.Argv = []string{"/script"} }, wire.Exit{By: wire.ByShim, Cause: wire.CauseNotExecutable, Detail: "interpreter or loader"}, 126, "",
 		"ENOENT for a file that is there puzzles everybody"},
-	"killed": {[]string{"abort"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9}, 137, 3 * time.Second, "", "a signal is told from a code"},
-	"out of memory": {[]string{"eat=1GiB"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9, Detail: "out of memory"}, 137, 10 * time.Second, "",
+	"killed": {[]string{"abort"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9}, 137, "", "a signal is told from a code"},
+	"out of memory": {[]string{"eat=1GiB"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9, Detail: "out of memory"}, 137, "",
 		"the kernel kills the command, not the shim that can tell"},
-	"timeout": {[]string{"sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 3 * time.Second, "",
+	"timeout": {[]string{"sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
 		"SIGTERM suffices"},
-	"timeout ignored": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, 5 * time.Second, "",
+	"timeout ignored": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
 		"SIGKILL after the grace"},
-	"output bound": {[]string{"say=first", "print=2GiB"}, func(b *box) { b.shim.Bounds.Output = 1000 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseOutput, Detail: "1000 bytes"}, 119, 5 * time.Second,
+	"output bound": {[]string{"say=first", "print=2GiB"}, func(b *box) { b.shim.Bounds.Output = 1000 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseOutput, Detail: "1000 bytes"}, 119,
 		"first\nxxx", "2 GB would fill the disk"},
-	"fork bomb": {[]string{"spawn=200"}, nil, wire.Exit{By: wire.ByAgent}, anyCode, 6 * time.Second, "child",
+	"fork bomb": {[]string{"spawn=200"}, nil, wire.Exit{By: wire.ByAgent}, anyCode, "child",
 		"the process limit leaves room for the guard"},
 	"signal from outside": {[]string{"sleep=1m"}, func(b *box) {
 		b.during = func(l *lab, id string) error { return l.cli.ContainerKill(context.Background(), id, "TERM") }
-	}, wire.Exit{By: wire.ByAgent, Code: 143, Signal: 15}, 143, 3 * time.Second, "", "process 1 hands on what it is sent"},
-	"orphans": {[]string{"spawn=5", "exit=7"}, nil, wire.Exit{By: wire.ByAgent, Code: 7}, 7, 4 * time.Second, "child",
+	}, wire.Exit{By: wire.ByAgent, Code: 143, Signal: 15}, 143, "", "process 1 hands on what it is sent"},
+	"orphans": {[]string{"spawn=5", "exit=7"}, nil, wire.Exit{By: wire.ByAgent, Code: 7}, 7, "child",
 		"children in sessions of their own hold the output open"},
-	"stop": {[]string{"sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, 3 * time.Second, "", "asked for"},
-	"stop ignored": {[]string{"spawn=1", "ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, 5 * time.Second, "",
+	"stop": {[]string{"sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "", "asked for"},
+	"stop ignored": {[]string{"spawn=1", "ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "",
 		"grace and kill, children too"},
 	"lease dropped": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.hangUp() } },
-		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "standard input ended"}, 122, 3 * time.Second, "", "sandplan was killed"},
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "standard input ended"}, 122, "", "sandplan was killed"},
 	"silence": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.SilenceMS = 2000; b.after = func(p peer) { p.silence() } },
-		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "nothing was heard for 2s"}, 122, 6 * time.Second, "", "the link hangs"},
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "nothing was heard for 2s"}, 122, "", "the link hangs"},
 	"protocol broken": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _, _ = p.raw.Write(make([]byte, 64)) } },
-		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "protocol broken"}, 122, 3 * time.Second, "", "a second attacher's bytes mix in"},
+		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "protocol broken"}, 122, "", "a second attacher's bytes mix in"},
 }
 
 // pause lets the command begin.
@@ -273,7 +275,7 @@ func TestSandboxChangesWhileItRuns(t *testing.T) {
 			if o.exit == nil || o.exit.By != wire.ByShim || o.exit.Cause != c.cause || !strings.Contains(o.exit.Detail, c.detail) || o.code != 121 {
 				t.Errorf("exit %+v, code %d, failed %+v (%s)", o.exit, o.code, o.report.Failed(), c.reason)
 			}
-			if o.ended > 6*time.Second {
+			if o.ended > soon {
 				t.Errorf("it took %s (%s)", o.ended, c.reason)
 			}
 		})
@@ -296,7 +298,7 @@ func TestProxyDiesWhileItRuns(t *testing.T) {
 		return l.cli.ContainerKill(context.Background(), testName+"neighbour", "KILL")
 	}
 	o := b.run(t, l)
-	if o.exit == nil || o.exit.Cause != wire.CauseProxy || o.code != 123 || o.ended > 8*time.Second {
+	if o.exit == nil || o.exit.Cause != wire.CauseProxy || o.code != 123 || o.ended > soon {
 		t.Errorf("exit %+v, code %d after %s; failed %+v", o.exit, o.code, o.ended, o.report.Failed())
 	}
 }
