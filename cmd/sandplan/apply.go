@@ -142,7 +142,7 @@ func inUse(pl *planner.Plan) hcl.Diagnostics {
 	}
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "The scope is in use by another directory",
 		Detail: fmt.Sprintf("Objects of %s come from %s. With -takeover every one of them is replaced; with -workspace=NAME "+
-			"this directory gets a scope of its own.", pl.Scope, pl.ForeignOrigins[0])}}
+			"this directory gets a scope of its own.", pl.Scope, render.Clean(pl.ForeignOrigins[0]))}}
 }
 
 // carryOut applies a plan, tells what happens, and ends with the summary and the outputs.

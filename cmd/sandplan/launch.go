@@ -66,6 +66,14 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 	return p, nil
 }
 
+// plainLock is a lock, or nil and the error: a nil pointer in an interface would pass for a lock.
+func plainLock(l *docker.Lock, err error) (launch.Lock, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
 func operation(f runFlags) string {
 	if f.runner != "" {
 		return "dispatch"

@@ -147,7 +147,7 @@ func conflicts(pl *planner.Plan) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, f := range pl.Conflicts() {
 		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "An object of somebody else is in the way",
-			Detail: string(f.Addr) + " " + f.Text + ".", Extra: render.About(f.Addr)}
+			Detail: fullSentence(string(f.Addr) + " " + render.Clean(f.Text)), Extra: render.About(f.Addr)}
 		if f.Decl.Filename != "" {
 			d.Subject = &f.Decl
 		}

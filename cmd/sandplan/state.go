@@ -9,11 +9,13 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 )
 
 type stateFlags struct {
 	project string
+	all     bool
 	id      string
 }
 
@@ -37,6 +39,7 @@ func (a *app) stateCommand() *cobra.Command {
 		Example: "sandplan state list invocation.login",
 		RunE:    a.action(func(cmd *cobra.Command, args []string) int { return a.stateList(cmd.Context(), f, args) }),
 	}
+	list.Flags().BoolVar(&f.all, "all", false, "list every scope of the engine, PROJECT/WORKSPACE, instead")
 	list.Flags().StringVar(&f.id, "id", "", "only the object whose engine `id` begins like this")
 	show := &cobra.Command{
 		Use:     "show [options] ADDRESS",
@@ -93,14 +96,37 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 	if u.report(diags) {
 		return exitError
 	}
+	if f.all {
+		return a.listScopes(ctx, u)
+	}
 	snap, ok := a.observed(ctx, u, f.project)
 	if !ok {
 		return exitError
 	}
 	for _, o := range snap.Objects {
 		if within(addrs, o.Addr) && hasID(o, f.id) {
-			u.print(u.out.Address(o.Addr))
+			u.print(u.out.Line(string(o.Addr)))
 		}
+	}
+	return exitOK
+}
+
+// listScopes lists the scopes that have objects on the engine, whoever made them.
+func (a *app) listScopes(ctx context.Context, u *ui) int {
+	head, _ := hclspec.ReadHead(a.source()) // it may name the engine; it need not be there
+	engine, err := a.open(ctx, head.Host.V, a.cwd)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	defer engine.Close()
+	scopes, err := engine.Scopes(ctx)
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	for _, s := range scopes {
+		u.print(u.out.Line(s.String()))
 	}
 	return exitOK
 }

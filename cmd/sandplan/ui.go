@@ -82,6 +82,7 @@ func (u *ui) warn(warnings hcl.Diagnostics, besideErrors bool) {
 func (u *ui) notices(texts []string) {
 	var diags hcl.Diagnostics
 	for _, t := range texts {
+		t = render.Clean(t) // origins and names come from labels, which anybody can write
 		summary, detail := "Note", t
 		if head, tail, ok := strings.Cut(t, ". "); ok {
 			summary, detail = head, tail
@@ -131,7 +132,7 @@ func asDiagnostics(err error) hcl.Diagnostics {
 		d.Detail = "Somebody removed it while this command worked, so that nothing more was started. sandplan plan shows what is left."
 	case errors.As(err, &object):
 		d.Summary = "Could not " + object.Op + " " + string(object.Addr)
-		d.Detail = fullSentence(object.Err.Error())
+		d.Detail = fullSentence(render.Clean(object.Err.Error()))
 		d.Extra = render.About(object.Addr)
 		if object.Decl.Filename != "" {
 			d.Subject = &object.Decl

@@ -43,12 +43,8 @@ func (p *page) settings(rows []row) {
 	p.b.WriteString(inner.String())
 }
 
-// Address is a line of a list.
-func (r *Renderer) Address(a planner.Address) string {
-	p := &page{r: r}
-	p.line(plain, string(a))
-	return p.String()
-}
+// Line is one line of a list.
+func (r *Renderer) Line(text string) string { return Clean(text) + "\n" }
 
 // ApproveUnlock is the question before a lock is removed.
 func (r *Renderer) ApproveUnlock(id string) string {
