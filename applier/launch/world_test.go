@@ -65,9 +65,6 @@ const agentImage = "sandplan-launch-test/agent:1"
 // does. number chooses the addresses, which no two tests share. more is further HCL.
 func newWorld(t *testing.T, number int, steps map[string][]string, attributes map[string]string) *world {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("runs the built program on the real engine for a minute or so")
-	}
 	socket := dockertest.Socket(t)
 	bin, err := built()
 	if err != nil {
@@ -236,11 +233,23 @@ func (w *world) filter(more ...filters.KeyValuePair) filters.Args {
 // container is the one at an address.
 func (w *world) container(address string) container.Summary {
 	w.t.Helper()
+	c, ok := w.find(address)
+	if !ok {
+		w.t.Fatalf("no container at %s", address)
+	}
+	return c
+}
+
+func (w *world) find(address string) (container.Summary, bool) {
+	w.t.Helper()
 	list, err := w.cli.ContainerList(w.t.Context(), container.ListOptions{All: true, Filters: w.filter(filters.Arg("label", "dev.sandplan.address="+address))})
-	if err != nil || len(list) != 1 {
+	if err != nil || len(list) > 1 {
 		w.t.Fatalf("%d containers at %s, %v", len(list), address, err)
 	}
-	return list[0]
+	if len(list) == 0 {
+		return container.Summary{}, false
+	}
+	return list[0], true
 }
 
 // everRan reports whether a container was ever started.
@@ -282,4 +291,30 @@ func (b *lockedBuffer) bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.buf.Bytes())
+}
+
+// running starts a run in the background and waits until the agent says that it is up.
+func (w *world) running(t *testing.T, address string, options ...string) (cmd *exec.Cmd, stdout, stderr *lockedBuffer) {
+	t.Helper()
+	cmd = w.command(context.Background(), append(append([]string{"run"}, options...), address)...)
+	stdout, stderr = &lockedBuffer{}, &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	within(t, 30*time.Second, "the agent is up", func() bool {
+		if bytes.Contains(stderr.bytes(), []byte("sandplan:")) {
+			t.Fatalf("it ended early:\n%s", stderr.bytes())
+		}
+		return bytes.Contains(stdout.bytes(), []byte("up\n"))
+	})
+	return cmd, stdout, stderr
+}
+
+func (w *world) stopped(id string) func() bool {
+	return func() bool {
+		c, err := w.cli.ContainerInspect(context.Background(), id)
+		return err != nil || !c.State.Running
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,6 +22,7 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/sandplan/sandplan/providers/docker"
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 	"github.com/sandplan/sandplan/testfixtures/image/scratch"
 )
@@ -52,9 +52,6 @@ var openLab = sync.OnceValues(func() (*lab, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	if _, err := cli.Ping(ctx); err != nil {
-		return nil, errNoEngine{err}
-	}
 	l := &lab{cli: cli}
 	l.clean(ctx)
 	if err := l.load(ctx); err != nil {
@@ -62,8 +59,6 @@ var openLab = sync.OnceValues(func() (*lab, error) {
 	}
 	return l, l.connect(ctx)
 })
-
-type errNoEngine struct{ error }
 
 // labUsed says that there is something to remove.
 var labUsed atomic.Bool
@@ -81,14 +76,9 @@ func TestMain(m *testing.M) {
 // engineLab is the lab, or the end of the test where there is no engine.
 func engineLab(t *testing.T) *lab {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an engine")
-	}
+	dockertest.Socket(t)
 	labUsed.Store(true)
 	l, err := openLab()
-	if errors.As(err, &errNoEngine{}) {
-		t.Skipf("no engine: %v", err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
