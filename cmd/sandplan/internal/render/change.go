@@ -7,11 +7,11 @@ import (
 )
 
 // group prints the changes of one invocation, under a header in the user's words.
-func (r *Renderer) group(p *page, pl *planner.Plan, g group) {
+func (r *Renderer) group(p *page, scope planner.Scope, g group, gone map[planner.Address]string) {
 	p.nl()
 	switch {
 	case g.addr == "":
-		p.line(bold, "  # ", pl.Scope.String(), ", shared by all invocations")
+		p.line(bold, "  # ", scope.String(), ", shared by all invocations")
 	case g.title == "":
 		p.line(bold, "  # ", string(g.addr))
 	default:
@@ -19,7 +19,7 @@ func (r *Renderer) group(p *page, pl *planner.Plan, g group) {
 	}
 	for _, c := range g.changes {
 		p.nl()
-		r.change(p, pl, c)
+		r.change(p, c, gone)
 	}
 }
 
@@ -61,7 +61,7 @@ func verdict(c planner.Change) (string, symbol) {
 	return "stays as it is", symNone
 }
 
-func (r *Renderer) change(p *page, pl *planner.Plan, c planner.Change) {
+func (r *Renderer) change(p *page, c planner.Change, gone map[planner.Address]string) {
 	text, sym := verdict(c)
 	p.put(bold, "  # ", string(c.Addr), " ")
 	if sym == symReplace || sym == symDelete {
@@ -86,7 +86,7 @@ func (r *Renderer) change(p *page, pl *planner.Plan, c planner.Change) {
 		p.rows(rows, 1)
 		r.hiddenCount(p, left(count(c.Before), rows), "settings")
 	default:
-		rows := r.replaced(pl, c)
+		rows := r.replaced(c, gone)
 		p.rows(rows, 1)
 		for _, e := range c.Extra {
 			p.lead(symDelete, 1)
@@ -116,7 +116,7 @@ func (r *Renderer) hiddenCount(p *page, n int, what string) {
 
 // replaced are the rows that differ between what is there and what will be, and the references to
 // objects that get a new ID.
-func (r *Renderer) replaced(pl *planner.Plan, c planner.Change) []row {
+func (r *Renderer) replaced(c planner.Change, gone map[planner.Address]string) []row {
 	rows := changed(planner.Compare(c.After, c.Before), false)
 	differs := map[string]bool{}
 	for _, w := range rows {
@@ -127,7 +127,7 @@ func (r *Renderer) replaced(pl *planner.Plan, c planner.Change) []row {
 		if !isRef || differs[f.Path] {
 			continue
 		}
-		if id, goes := replacedID(pl, a); goes {
+		if id, goes := gone[a]; goes {
 			rows = append(rows, row{sym: symChange, name: names(f), field: f, old: id, new: literal(textUnknown)})
 		}
 	}
@@ -141,14 +141,15 @@ func (r *Renderer) replaced(pl *planner.Plan, c planner.Change) []row {
 	return tidy(rows)
 }
 
-// replacedID is the engine ID that the object at a has now, if the plan gives it another one.
-func replacedID(pl *planner.Plan, a planner.Address) (string, bool) {
+// replacedIDs are the engine IDs, as people see them, of all objects that a plan gives another one.
+func replacedIDs(pl *planner.Plan) map[planner.Address]string {
+	out := map[planner.Address]string{}
 	for _, c := range pl.Changes {
-		if c.Addr == a && (c.Action == planner.ActionReplace || c.Action == planner.ActionCreate) {
-			return shortID(c.Object.ID), c.Object.ID != ""
+		if c.Action == planner.ActionReplace && c.Object.ID != "" {
+			out[c.Addr] = shortID(c.Object.ID)
 		}
 	}
-	return "", false
+	return out
 }
 
 // shortID is an engine ID as people know it. A volume's ID is its name, which stays whole.

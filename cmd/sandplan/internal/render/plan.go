@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/sandplan/sandplan/planner"
@@ -34,7 +33,7 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 	}
 	legend(p, changes)
 	p.line(plain, "sandplan will do this:")
-	groups := grouped(changes)
+	groups, gone := grouped(changes), replacedIDs(pl)
 	alike := map[string][]group{}
 	for _, g := range groups {
 		alike[g.signature] = append(alike[g.signature], g)
@@ -44,7 +43,7 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 		if len(same) > manyAlike && same[0].addr != g.addr {
 			continue
 		}
-		r.group(p, pl, g)
+		r.group(p, pl.Scope, g, gone)
 		if len(same) > manyAlike {
 			more(p, same)
 		}
@@ -61,26 +60,8 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 
 // Summary is the line that scripts look for. A replace counts as one added and one destroyed.
 func Summary(pl *planner.Plan) string {
-	add, change, destroy := Counts(pl)
+	add, change, destroy := pl.Counts()
 	return fmt.Sprintf("Plan: %d to add, %d to change, %d to destroy.", add, change, destroy)
-}
-
-// Counts are the numbers of the summary.
-func Counts(pl *planner.Plan) (add, change, destroy int) {
-	for _, c := range pl.Changes {
-		switch c.Action {
-		case planner.ActionCreate:
-			add++
-		case planner.ActionReplace:
-			add++
-			destroy++
-		case planner.ActionDelete:
-			destroy++
-		case planner.ActionRestore:
-			change++
-		}
-	}
-	return add, change, destroy
 }
 
 func acting(cs []planner.Change) []planner.Change {
@@ -294,13 +275,10 @@ func signature(g group) string {
 		for _, reason := range c.Reasons {
 			fmt.Fprintf(&b, " %s", reason.Code)
 		}
-		var paths []string
-		for _, m := range planner.Compare(c.After, c.Before) {
-			paths = append(paths, m.Field.Path)
-		}
 		if c.Before != nil && c.After != nil {
-			sort.Strings(paths)
-			b.WriteString(strings.Join(paths, " "))
+			for _, m := range planner.Compare(c.After, c.Before) { // in the order of paths
+				fmt.Fprintf(&b, " %s", m.Field.Path)
+			}
 		}
 	}
 	return b.String()

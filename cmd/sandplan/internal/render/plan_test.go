@@ -175,3 +175,27 @@ func TestPlanNeutralisesControlCharacters(t *testing.T) {
 		t.Errorf("%d lines begin with Plan:, and one of them is a name", n)
 	}
 }
+
+// TestPlanNamesTheCauseOfANewID: what binds the ID of an object that is replaced shows that, and why.
+func TestPlanNamesTheCauseOfANewID(t *testing.T) {
+	e := readExample(t, "sandplan.hcl")
+	net, agent := login.With(planner.PartNetwork), login.With(planner.PartAgent)
+	fields := e.agent(login, "agent", "10.213.4.11", "/tree", 2<<30)
+	before, after := network("net", "10.213.4.8/29"), network("net", "10.213.4.16/29")
+	pl := &planner.Plan{Scope: codeboost, Changes: []planner.Change{
+		{Addr: net, Kind: planner.KindNetwork, Action: planner.ActionReplace, Before: before, After: after,
+			Object: planner.Object{ID: longID("7f00aa11bb22")}, Reasons: because(planner.ReasonDeclaration, "because its declaration was changed")},
+		{Addr: agent, Kind: planner.KindAgent, Action: planner.ActionReplace, Before: fields, After: fields, Object: planner.Object{ID: longID("c0ffee")},
+			Reasons: because(planner.ReasonDependency, "because its network will be replaced")},
+	}}
+	got := e.renderer().Plan(pl, PlanView{})
+	for _, want := range []string{
+		"  # (because its network will be replaced)\n",
+		"      ~ network = \"7f00aa11bb22\" -> (known after apply) # forces replacement\n        # (14 unchanged settings hidden; -verbose)\n",
+		"Plan: 2 to add, 0 to change, 2 to destroy.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
