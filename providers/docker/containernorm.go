@@ -124,19 +124,13 @@ func selinuxLabel(v any) bool {
 }
 
 func hardwareAddress(v any) bool {
-	s, ok := orElse("")(v).(string)
-	if !ok || s == "" {
-		return ok
-	}
+	s, _ := v.(string)
 	mac, err := net.ParseMAC(s)
 	return err == nil && len(mac) == 6 && mac[0]&1 == 0
 }
 
 func ipv4Address(v any) bool {
-	s, ok := orElse("")(v).(string)
-	if !ok || s == "" {
-		return ok
-	}
+	s, _ := v.(string)
 	a, err := netip.ParseAddr(s)
 	return err == nil && a.Is4()
 }

@@ -231,6 +231,15 @@ func arrangeEndpoint(e map[string]any, names ...string) {
 	case nil, "", fixed:
 		e["IPAddress"] = sameAsIPAM
 	}
+	// Both are chosen by the engine while the container runs, and nobody's before and after.
+	if live, _ := e["EndpointID"].(string); live != "" {
+		if hardwareAddress(e["MacAddress"]) {
+			e["MacAddress"] = ""
+		}
+		if ipv4Address(e["Gateway"]) {
+			e["Gateway"] = ""
+		}
+	}
 	for _, key := range []string{"Aliases", "DNSNames"} {
 		list, ok := e[key].([]any)
 		if !ok {

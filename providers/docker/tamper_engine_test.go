@@ -33,7 +33,19 @@ func agentTamperings(w *world) []tampering {
 	aMount := func(s *containerSpec, target string) *mount.Mount {
 		return &s.host.Mounts[slices.IndexFunc(s.host.Mounts, func(m mount.Mount) bool { return m.Target == target })]
 	}
+	// Where a container's hardware address is asked for, and shown, depends on the engine.
+	hardware := tampering{"a hardware address", func(s *containerSpec) {
+		s.endpoints[0].settings.MacAddress = "02:00:00:00:00:01"
+	}, "NetworkSettings.Networks.network.MacAddress"}
+	if lessVersion(w.engine.Info().API, "1.44") {
+		hardware.fields = "Config.MacAddress"
+		hardware.change = func(s *containerSpec) {
+			//lint:ignore SA1019 it is what engines before 25 take
+			s.config.MacAddress = "02:00:00:00:00:01"
+		}
+	}
 	return []tampering{
+		hardware,
 		{"another user", func(s *containerSpec) { s.config.User = "0:0" }, "Config.User"},
 		{"a variable", func(s *containerSpec) { s.config.Env = append(s.config.Env, "X=1") }, "Config.Env"},
 		{"a variable of the image comes back", func(s *containerSpec) { s.config.Env = s.config.Env[1:] }, "Config.Env"},
@@ -133,10 +145,6 @@ func agentTamperings(w *world) []tampering {
 			s.endpoints[0].settings.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: "10.231.20.5"}
 		}, "NetworkSettings.Networks.network.IPAMConfig.IPv4Address"},
 		{"another name on the network", func(s *containerSpec) { s.endpoints[0].settings.Aliases = []string{"proxy"} }, "NetworkSettings.Networks.network.Aliases"},
-		{"a hardware address", func(s *containerSpec) {
-			//lint:ignore SA1019 it is what engines before 25 take
-			s.config.MacAddress = "02:00:00:00:00:01"
-		}, "Config.MacAddress"},
 		{"nothing at all", func(*containerSpec) {}, ""},
 	}
 }
@@ -293,8 +301,13 @@ invocation "one" {
 	wanted := c.resources[slices.IndexFunc(c.resources, func(r planner.Resource) bool { return r.Addr == addr })]
 	agent, own := ids[addr], ids["invocation.one.network"]
 	address := c.Allocation().Networks["invocation.one"].Agent.String()
-	fixed := func() *network.EndpointSettings {
+	fixed := func(address string) *network.EndpointSettings {
 		return &network.EndpointSettings{IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: address}}
+	}
+	// On older engines even with our address: they look at it only when the container starts.
+	there := "10.231.255.3"
+	if lessVersion(w.engine.Info().API, "1.44") {
+		there = address
 	}
 	if _, err := cli.NetworkCreate(ctx, roleNone, network.CreateOptions{}); err == nil {
 		t.Errorf("the engine lets somebody make a network called %q", roleNone)
@@ -317,7 +330,7 @@ invocation "one" {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		settings := fixed()
+		settings := fixed(there)
 		if name == "bridge" {
 			settings = nil
 		}
@@ -326,7 +339,7 @@ invocation "one" {
 		do(cli.NetworkDisconnect(ctx, own, agent, true))
 		requireNamed(t, w, wanted, tampering{reason: name + " instead", fields: other + " NetworkSettings.Networks.network.*"})
 		do(cli.NetworkDisconnect(ctx, foreign, agent, true))
-		do(cli.NetworkConnect(ctx, own, agent, fixed()))
+		do(cli.NetworkConnect(ctx, own, agent, fixed(address)))
 		requireNamed(t, w, wanted, tampering{reason: "ours again after " + name})
 		if name != "bridge" {
 			do(cli.NetworkRemove(ctx, foreign))
