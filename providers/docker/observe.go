@@ -79,13 +79,7 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 // Nearly always that is what it is, and the digest tells so without unpacking the declaration.
 func declaredFields(t *table, labels map[string]string, fields []planner.Field, observed []byte) []planner.Field {
 	if sum := sha256.Sum256(observed); hex.EncodeToString(sum[:]) == labels[labelDigest] {
-		same := append([]planner.Field(nil), fields...)
-		for i := range same {
-			if same[i].Class == planner.ClassIgnored {
-				same[i].Value = planner.Value{}
-			}
-		}
-		return same
+		return fields // ignored rows are part of no declaration, and of no comparison
 	}
 	declared, err := decodeDeclared(labels)
 	if err != nil {

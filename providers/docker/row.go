@@ -255,12 +255,13 @@ func (t *table) extras(v tree) (strict []planner.Extra, others []string) {
 	return strict, others
 }
 
-// walk goes down while rows lie below n, and reports what lies beside them.
+// walk goes down while rows lie below n, and reports what lies beside them. A path is only good until
+// report returns: the next one is written over it.
 func (t *table) walk(v any, n *node, path []segment, report func([]segment, any)) {
 	if n != nil && n.row != nil && n.row.members != nil {
 		members, _ := v.(map[string]any) // anything else has become a field of its own
 		for key, member := range members {
-			t.walk(member, n.row.members.root, append(path[:len(path):len(path)], segment{key: key, index: -1}), report)
+			t.walk(member, n.row.members.root, append(path, segment{key: key, index: -1}), report)
 		}
 		return
 	}
@@ -272,7 +273,7 @@ func (t *table) walk(v any, n *node, path []segment, report func([]segment, any)
 		return
 	}
 	step := func(s segment, child any) {
-		t.walk(child, n.children[s], append(path[:len(path):len(path)], s), report)
+		t.walk(child, n.children[s], append(path, s), report)
 	}
 	switch v := v.(type) {
 	case map[string]any:
