@@ -31,6 +31,8 @@ type tunnel struct {
 	sni     string
 	up      int64
 	down    int64
+
+	helloLength int // of what was read as the hello; bytes may have come behind it
 }
 
 // run is the whole of it, in the order that matters: nothing is looked up before it is allowed,
@@ -211,6 +213,7 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 		case h.State == hello.Done && h.Name != t.rule.Host:
 			return nil, reason.SNIDiffers, nil
 		case h.State == hello.Done:
+			t.helloLength = h.Length
 			return buf, reason.None, nil
 		case len(buf) > l.HelloBytes:
 			return nil, reason.HelloTooLarge, nil

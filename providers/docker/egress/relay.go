@@ -7,96 +7,137 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/sandplan/sandplan/providers/docker/egress/hello"
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
-// errSpent ends a direction whose budget is used up.
-var errSpent = errors.New("the bytes of this run are used up")
-
-// ended is how one direction of a tunnel ended.
-type ended struct {
-	n   int64
-	err error // nil: the sender had said all, and the receiver was told so
-}
-
 // relay moves bytes both ways until both sides have said all, or one of them fails; then the other
-// gets the same end: a half-close for a half-close, a reset for everything else. No clock runs here.
+// gets the same end: a half-close for a half-close, a reset for everything else. No clock runs here
+// that could end a tunnel.
 func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (reason.Reason, error) {
 	s := t.server
-	down := make(chan ended, 1)
+	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up}
+	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down}
+	if t.rule.TLS {
+		up.guard = &hello.Guard{Name: t.rule.Host, Limit: s.cfg.Limits.HelloBytes}
+	}
+	over := make(chan error, 1)
 	go func() {
-		n, err := s.pump(t.client, upstream, nil, &s.down)
+		err := down.run(nil, nil)
 		if err != nil {
 			abort(t.client, upstream)
 		}
-		down <- ended{n, err}
+		over <- err
 	}()
-	n, err := s.pump(upstream, t.client, first, &s.up)
+	err := up.run(first[:t.helloLength], first[t.helloLength:])
 	if err != nil {
 		abort(t.client, upstream)
 	}
-	d := <-down
-	t.up, t.down = n, d.n
+	derr := <-over
+	t.up, t.down = up.moved, down.moved
 	// When one direction fails the other fails with it, on a connection that is already closed: the
 	// first cause is the one that says something else.
-	if err == nil || errors.Is(err, net.ErrClosed) && d.err != nil {
-		err = d.err
+	if err == nil || errors.Is(err, net.ErrClosed) && derr != nil {
+		err = derr
 	}
+	var refused *refusedError
 	switch {
+	case errors.As(err, &refused):
+		return refused.why, nil
 	case ctx.Err() != nil:
 		return reason.Stopping, nil
 	case err == nil:
 		return reason.Closed, nil
-	case s.up.spent():
-		return s.up.why, nil
-	case s.down.spent():
-		return s.down.why, nil
 	case errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE):
 		return reason.Reset, err
 	}
 	return reason.Failed, err
 }
 
-// pump moves one direction: first, then all that comes from src. A buffer is held only while there is
-// something in it, so that a silent tunnel costs two descriptors and two small stacks; a slow reader
-// holds one buffer, and everything before it waits.
-func (s *server) pump(dst, src net.Conn, first []byte, b *budget) (int64, error) {
-	var total int64
-	forward := func(p []byte) error {
-		if !b.take(len(p)) {
-			s.exhaust(b)
-			return errSpent
-		}
-		n, err := dst.Write(p)
-		total += int64(n)
+// refusedError ends a tunnel for a reason of the proxy's own.
+type refusedError struct{ why reason.Reason }
+
+func (e *refusedError) Error() string { return e.why.Text() }
+
+// flow is one direction of a tunnel.
+type flow struct {
+	server   *server
+	dst, src net.Conn
+	budget   *budget
+	guard    *hello.Guard // nil when nothing needs to be looked at
+	moved    int64
+}
+
+// run moves the hello, what came behind it, and all that comes from src. A buffer is held only while
+// there is something in it, so that a silent tunnel costs two descriptors and two small stacks; a slow
+// reader holds one buffer, and everything before it waits.
+func (f *flow) run(hello, behind []byte) error {
+	if err := f.forward(hello); err != nil {
 		return err
 	}
-	if len(first) > 0 {
-		if err := forward(first); err != nil {
-			return total, err
-		}
+	if err := f.look(behind); err != nil {
+		return err
 	}
-	in := newReader(src, &s.pool)
+	in := newReader(f.src, &f.server.pool)
+	burst := newBurst(f.server.world.now)
 	for {
 		buf, n, err := in.read()
 		if n > 0 {
-			werr := forward((*buf)[:n])
-			s.pool.Put(buf)
+			werr := f.look((*buf)[:n])
+			f.server.pool.Put(buf)
 			if werr != nil {
-				return total, werr
+				return werr
+			}
+			if burst.grows(n) && f.guarded() == nil {
+				if err = f.bulk(); err == nil {
+					burst = newBurst(f.server.world.now)
+					continue
+				}
 			}
 		}
 		if errors.Is(err, io.EOF) {
 			// The receiver may have reset the connection in the meantime; then there is nobody to tell.
-			if err := closeWrite(dst); err != nil && !errors.Is(err, syscall.ENOTCONN) {
-				return total, err
+			if err := closeWrite(f.dst); err != nil && !errors.Is(err, syscall.ENOTCONN) {
+				return err
 			}
-			return total, nil
+			return nil
 		}
 		if err != nil {
-			return total, err
+			return err
 		}
 	}
+}
+
+// guarded is the guard that still has to look, nil when none has.
+func (f *flow) guarded() *hello.Guard {
+	if f.guard == nil || f.guard.Over() {
+		return nil
+	}
+	return f.guard
+}
+
+// look forwards what the guard, if there is one, lets through.
+func (f *flow) look(p []byte) error {
+	if g := f.guarded(); g != nil {
+		var why reason.Reason
+		if p, why = g.Feed(p); why != reason.None {
+			return &refusedError{why}
+		}
+	}
+	return f.forward(p)
+}
+
+func (f *flow) forward(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if !f.budget.take(int64(len(p))) {
+		f.server.exhaust(f.budget)
+		return &refusedError{f.budget.why}
+	}
+	n, err := f.dst.Write(p)
+	f.moved += int64(n)
+	return err
 }
 
 // abort closes connections with a reset, so that neither side takes a torn stream for a whole one.

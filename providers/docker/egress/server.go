@@ -64,17 +64,44 @@ type server struct {
 // budget is a number of bytes that all tunnels share.
 type budget struct {
 	used  atomic.Int64
+	over  atomic.Bool
 	limit int64 // 0 is none
 	why   reason.Reason
 	once  sync.Once
 }
 
-// take says whether n more bytes may pass. What does not fit does not pass at all.
-func (b *budget) take(n int) bool {
-	return b.used.Add(int64(n)) <= b.limit || b.limit == 0
+// take says whether n more bytes may pass. What does not fit does not pass at all, and from then on
+// nothing does.
+func (b *budget) take(n int64) bool {
+	if b.limit == 0 {
+		b.used.Add(n)
+		return true
+	}
+	if b.over.Load() || b.used.Add(n) > b.limit {
+		b.over.Store(true)
+		return false
+	}
+	return true
 }
 
-func (b *budget) spent() bool { return b.limit != 0 && b.used.Load() > b.limit }
+func (b *budget) spent() bool { return b.over.Load() }
+
+// reserve takes up to n bytes in advance, an eighth of what is left at most: what several tunnels hold
+// in reserve must not look used up to the others.
+func (b *budget) reserve(n int64) int64 {
+	for {
+		used := b.used.Load()
+		if b.limit != 0 {
+			n = max(0, min(n, (b.limit-used)/8))
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			return n
+		}
+	}
+}
+
+// giveBack returns what was reserved and did not pass.
+func (b *budget) giveBack(n int64) { b.used.Add(-n) }
 
 const (
 	bufferSize = 32 << 10

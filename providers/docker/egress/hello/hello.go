@@ -24,12 +24,17 @@ type Result struct {
 	Reason reason.Reason
 	// Name is the server name, as it stands there; it may be set when Reason is, for the log.
 	Name string
+	// Length is how many bytes the hello takes, its records' headers included.
+	Length int
 }
 
 const (
+	recordChange    = 20
+	recordAlert     = 21
 	recordHandshake = 22
 	messageHello    = 1
 	extServerName   = 0
+	extEarlyData    = 42
 
 	recordHeader  = 5
 	messageHeader = 4
@@ -48,26 +53,27 @@ func isECH(ext uint16) bool {
 
 // Read looks at all bytes that came so far. limit bounds the length of the hello.
 func Read(b []byte, limit int) Result {
-	message, state, why := reassemble(b, limit)
+	message, length, why := reassemble(b, limit)
 	if why != reason.None {
 		return Result{State: Done, Reason: why}
 	}
-	if state == More {
+	if length == 0 {
 		return Result{}
 	}
 	name, why := parse(message)
-	return Result{State: Done, Reason: why, Name: name}
+	return Result{State: Done, Reason: why, Name: name, Length: length}
 }
 
-// reassemble gathers the one handshake message out of records, however it is split over them.
-func reassemble(b []byte, limit int) (message []byte, s State, why reason.Reason) {
+// reassemble gathers the one handshake message out of records, however it is split over them. used is
+// how many bytes it took, 0 while it is not complete.
+func reassemble(b []byte, limit int) (message []byte, used int, why reason.Reason) {
 	want := -1 // length of the whole message, once its header is there
 	for {
 		if why := checkRecord(b); why != reason.None {
-			return nil, Done, why
+			return nil, 0, why
 		}
 		if len(b) < recordHeader {
-			return nil, More, reason.None
+			return nil, 0, reason.None
 		}
 		length := int(binary.BigEndian.Uint16(b[3:]))
 		fragment := b[recordHeader:]
@@ -77,21 +83,23 @@ func reassemble(b []byte, limit int) (message []byte, s State, why reason.Reason
 		}
 		message = append(message, fragment...)
 		if want < 0 && len(message) > 0 && message[0] != messageHello {
-			return nil, Done, reason.HelloMalformed
+			return nil, 0, reason.HelloMalformed
 		}
 		if want < 0 && len(message) >= messageHeader {
 			want = messageHeader + int(message[1])<<16 + int(message[2])<<8 + int(message[3])
 			if want > limit {
-				return nil, Done, reason.HelloTooLarge
+				return nil, 0, reason.HelloTooLarge
 			}
 		}
 		switch {
 		case want >= 0 && len(message) > want:
-			return nil, Done, reason.HelloMalformed // a second message behind the hello
+			return nil, 0, reason.HelloMalformed // a second message behind the hello
 		case !whole:
-			return nil, More, reason.None
-		case len(message) == want:
-			return message, Done, reason.None
+			return nil, 0, reason.None
+		}
+		used += recordHeader + length
+		if len(message) == want {
+			return message, used, reason.None
 		}
 		b = b[recordHeader+length:]
 	}
@@ -185,6 +193,9 @@ func parse(message []byte) (name string, why reason.Reason) {
 		return name, reason.ECH
 	case name == "":
 		return "", reason.SNIMissing
+	case seen[extEarlyData]:
+		// A server skips early data that it does not take, and reads a second hello behind it: see Guard.
+		return name, reason.HelloEarlyData
 	}
 	return name, reason.None
 }

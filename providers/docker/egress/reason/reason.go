@@ -77,6 +77,7 @@ const (
 	SNIMissing     Reason = "sni_missing"
 	SNIDiffers     Reason = "sni_differs"
 	ECH            Reason = "encrypted_client_hello"
+	HelloEarlyData Reason = "hello_early_data"
 )
 
 // How a tunnel ended.
@@ -145,6 +146,7 @@ var text = map[Reason]string{
 	SNIMissing:     "the TLS hello names no host",
 	SNIDiffers:     "the TLS hello names another host than the tunnel",
 	ECH:            "the TLS hello hides the host that it is for",
+	HelloEarlyData: "the TLS hello announces data before the handshake",
 }
 
 // Text is the reason as a clause, for people.

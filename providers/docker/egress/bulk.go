@@ -1,0 +1,78 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// The kernel can move bytes from one connection to another without a copy (splice), several times as
+// fast for a quarter of the work. It needs a pipe for it, two descriptors each way: worth it for a
+// tunnel that carries much, and ruinous for thousands that are silent. So a direction begins with
+// copying, moves on to splicing when it turns out to be bulk, and goes back when it slows down.
+const (
+	bulkBytes  = 1 << 20         // moved within bulkWithin: bulk
+	bulkWithin = time.Second     // also how long a slow chunk may hold the pipe
+	bulkChunk  = int64(16 << 20) // between two looks at the budget
+)
+
+// burst counts what one direction moves at a time.
+type burst struct {
+	now   func() time.Time
+	since time.Time
+	bytes int
+}
+
+func newBurst(now func() time.Time) *burst { return &burst{now: now, since: now()} }
+
+// grows counts n more bytes and says whether this is bulk.
+func (b *burst) grows(n int) bool {
+	if b.bytes += n; b.bytes < bulkBytes {
+		return false
+	}
+	now := b.now()
+	bulk := now.Sub(b.since) <= bulkWithin
+	b.bytes, b.since = 0, now
+	return bulk
+}
+
+// bulk splices until the direction slows down (nil) or ends (io.EOF, or another error).
+func (f *flow) bulk() error {
+	dst, ok := f.dst.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	src, ok := f.src.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	for {
+		want := f.budget.reserve(bulkChunk)
+		if want < bulkBytes { // copying finds the exact end of a budget
+			f.budget.giveBack(want)
+			return nil
+		}
+		if err := src.SetReadDeadline(f.server.world.now().Add(bulkWithin)); err != nil {
+			f.budget.giveBack(want)
+			return err
+		}
+		n, err := dst.ReadFrom(&io.LimitedReader{R: src, N: want})
+		f.budget.giveBack(want - n)
+		f.moved += n
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if err := src.SetReadDeadline(time.Time{}); err != nil {
+				return err
+			}
+			if n < bulkBytes {
+				return nil
+			}
+		case err != nil:
+			return err
+		case n < want:
+			return io.EOF
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package egress
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// TestBulkArrivesWhole moves more than the relay copies before it splices, with a pause in between
+// that sends it back to copying.
+func TestBulkArrivesWhole(t *testing.T) {
+	const size = 24 << 20
+	sent := sha256.New()
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		src := rand.NewChaCha8([32]byte{1})
+		w := io.MultiWriter(c, sent)
+		_, _ = io.CopyN(w, src, size/2)
+		time.Sleep(bulkWithin + 200*time.Millisecond)
+		_, _ = io.CopyN(w, src, size/2)
+	}))
+	c := p.tunnel(vendorName + ":443")
+	got := sha256.New()
+	n, err := io.Copy(got, c)
+	if err != nil || n != size || string(got.Sum(nil)) != string(sent.Sum(nil)) {
+		t.Errorf("%d of %d bytes, or others: %v", n, size, err)
+	}
+	c.Close()
+	if e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed }); e.Down != size {
+		t.Errorf("log: %+v", e)
+	}
+}
+
+// TestBulkStaysSilentForAsLongAsItLikes: the bound that ends a splice never ends a tunnel.
+func TestBulkStaysSilentForAsLongAsItLikes(t *testing.T) {
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		_, _ = c.Write(make([]byte, 4<<20))
+		time.Sleep(3 * bulkWithin / 2)
+		_, _ = io.WriteString(c, "end")
+	}))
+	c := p.tunnel(vendorName + ":443")
+	if n, err := io.Copy(io.Discard, c); err != nil || n != 4<<20+3 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+func TestBulkKeepsTheBudget(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.UploadBytes = 20 << 20
+	got := &lines{}
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(countOnly{got}, c) }))
+	c := p.tunnel(vendorName + ":443")
+	_, err := io.CopyN(c, rand.NewChaCha8([32]byte{}), 64<<20)
+	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("an upload over its budget ends with %v", err)
+	}
+	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	if e.Reason != reason.UploadLimit || e.Up > cfg.Limits.UploadBytes || e.Up < cfg.Limits.UploadBytes-2*bufferSize {
+		t.Errorf("log: %+v", e)
+	}
+	if n := p.server.up.used.Load(); n > cfg.Limits.UploadBytes+bufferSize {
+		t.Errorf("%d bytes are counted", n)
+	}
+}
+
+type countOnly struct{ l *lines }
+
+func (c countOnly) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestReserveNeverSpends(t *testing.T) {
+	b := &budget{limit: 64 << 20}
+	held := []int64{}
+	for range 50 {
+		n := b.reserve(bulkChunk)
+		if n < bulkBytes { // as bulk does
+			b.giveBack(n)
+			continue
+		}
+		held = append(held, n)
+	}
+	if !b.take(bufferSize) {
+		t.Errorf("reserves of %v look used up to a tunnel that copies", held)
+	}
+	for _, n := range held {
+		b.giveBack(n)
+	}
+	if len(held) < 8 || b.used.Load() != bufferSize || b.spent() {
+		t.Errorf("%d bytes are used after %d reserves were given back", b.used.Load(), len(held))
+	}
+	if b.take(b.limit) || !b.spent() || b.take(1) {
+		t.Error("a budget that is used up lets something through")
+	}
+}
+
+// TestHelloRetry: a server that asks for a second hello, and one whose client changes its mind.
+func TestHelloRetry(t *testing.T) {
+	cert := certificate(t, vendorName)
+	p := startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) {
+		conn := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, CurvePreferences: []tls.CurveID{tls.CurveP384}})
+		_, _ = io.Copy(conn, conn)
+	}))
+	c := tls.Client(p.tunnel(vendorName+":443"), &tls.Config{
+		ServerName: vendorName, InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP384},
+	})
+	if _, err := io.WriteString(c, "ping"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.ConnectionState(); !s.HelloRetryRequest {
+		t.Error("the server did not ask again: this test tests nothing")
+	}
+
+	got := &lines{}
+	p = startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(got, c) }))
+	raw := p.tunnel(vendorName + ":443")
+	right := helloBytes(t, &tls.Config{ServerName: vendorName})
+	if _, err := raw.Write(right); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitReason(reason.Allowed)
+	if _, err := raw.Write(helloBytes(t, &tls.Config{ServerName: "evil.example"})); err != nil {
+		t.Fatal(err)
+	}
+	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	if e.Reason != reason.SNIDiffers || got.len() != len(right) {
+		t.Errorf("%d bytes were forwarded of %d that may be; log: %+v", got.len(), len(right), e)
+	}
+}
