@@ -213,9 +213,6 @@ func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		u.printErr(u.err.Record(res.RecordDir))
 		return res.Code
 	}
-	if res.RecordDir != "" {
-		u.printErr(u.err.Record(res.RecordDir))
-	}
 	d := res.Decision
 	switch {
 	case len(d.Findings) > 0 && d.Code == launch.CodeRefused:
@@ -224,6 +221,9 @@ func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		u.printErr("\n" + u.err.Stopped(d.Findings) + "\n")
 	case d.Err != nil && errorHasPlace(d.Err):
 		u.fail(d.Err)
+	}
+	if res.RecordDir != "" {
+		u.printErr(u.err.Record(res.RecordDir))
 	}
 	u.printErr(u.err.Decided(d, res.Code))
 	return res.Code

@@ -26,8 +26,10 @@ func (s symbol) style() style {
 type node struct {
 	sym   symbol
 	depth int
-	text  string
-	note  bool
+	// pad moves the text to the right, to stand below what it goes on from.
+	pad  int
+	text string
+	note bool
 }
 
 // difference shows how old became new. One line means that it fits behind the attribute's name;
@@ -36,11 +38,18 @@ func difference(old, new any, n int) []node {
 	if lines := structural(old, new, 0, n); lines != nil {
 		return lines
 	}
+	return arrow("", old, new, 0, n)
+}
+
+const arrowText = "-> "
+
+// arrow is a change that cannot be opened: on one line, or with the new value right below the old one.
+func arrow(lead string, old, new any, depth, n int) []node {
 	o, w := inline(old), inline(new)
-	if cells(o)+cells(w)+4 <= n || cells(o) < n/4 || cells(w) < n/4 {
-		return []node{{sym: symChange, text: o + " -> " + w}}
+	if cells(lead)+cells(o)+1+len(arrowText)+cells(w) <= n || cells(o) < n/4 || cells(w) < n/4 {
+		return []node{{sym: symChange, depth: depth, text: lead + o + " " + arrowText + w}}
 	}
-	return []node{{sym: symChange, text: o}, {depth: 1, text: "-> " + w}}
+	return []node{{sym: symChange, depth: depth, text: lead + o}, {depth: depth, pad: cells(lead) - len(arrowText), text: arrowText + w}}
 }
 
 // structural compares two lists, two maps, or two strings that hold one of these as JSON. It returns
@@ -169,9 +178,10 @@ func mapDifference(old, new map[string]any, depth, n int) []node {
 		default:
 			lines := structural(o, w, depth, n)
 			if lines == nil {
-				lines = []node{{sym: symChange, depth: depth, text: inline(o) + " -> " + inline(w)}}
+				lines = arrow(key(k)+" = ", o, w, depth, n-4*depth)
+			} else {
+				lines[0].text = key(k) + " = " + lines[0].text
 			}
-			lines[0].text = key(k) + " = " + lines[0].text
 			out = append(out, lines...)
 		}
 	}

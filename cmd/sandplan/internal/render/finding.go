@@ -186,24 +186,24 @@ func (p *page) finding(f planner.Finding, sides [2]string) {
 	}
 	m := *f.Mismatch
 	p.put(bold, indent, fieldName(m.Field))
-	if fieldName(m.Field) != m.Field.Path {
+	if !strings.EqualFold(fieldName(m.Field), m.Field.Path) {
 		p.put(faint, " (", m.Field.Path, ")")
 	}
 	p.nl()
 	want, got := shown(m.Want, m.Field), shown(m.Got, m.Field)
 	room := p.r.width() - sideColumn
-	if w, g := flow(want, room), flow(got, room); short(w, room) && short(g, room) {
+	nodes := structural(want, got, 0, room)
+	if w, g := flow(want, room), flow(got, room); nodes == nil || short(w, room) && short(g, room) {
 		p.side(sides[0], w, plain)
 		p.side(sides[1], g, red)
 		p.cause(m.Field)
 		return
 	}
 	// Too long to lay side by side: what differs within is what a person looks for.
-	nodes := difference(want, got, room)
 	p.line(plain, "        ", sides[0], " -> ", sides[1])
 	for _, n := range nodes {
 		p.lead(n.sym, 1+n.depth)
-		p.line(plain, n.text)
+		p.line(plain, strings.Repeat(" ", max(0, n.pad)), n.text)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandplan/sandplan/applier/launch"
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -40,7 +41,9 @@ func TestDriftPendingOnly(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
-	golden(t, filepath.Join(outputDir, "refusal.txt"), e.renderer().Refusal(session, e.drift(planner.FindingDrift)))
+	r := e.renderer()
+	refused := &launch.Decision{Code: launch.CodeRefused, Reason: "the engine differs from the declaration"}
+	golden(t, filepath.Join(outputDir, "refusal.txt"), r.Refusal(session, e.drift(planner.FindingDrift))+"\n"+r.Decided(refused, 125))
 }
 
 // TestFindingOfLongValue: two command lines of a thousand characters are shown by what differs.

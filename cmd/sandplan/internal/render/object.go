@@ -204,6 +204,10 @@ func (p *page) setting(w row, wide, depth int) {
 			if i > 0 {
 				p.nl()
 				p.lead(n.sym, depth+n.depth)
+				if n.depth == 0 && n.sym == symNone && strings.HasPrefix(n.text, arrowText) {
+					n.pad += cells(name)
+				}
+				p.put(plain, strings.Repeat(" ", max(0, n.pad)))
 			}
 			if n.note {
 				p.put(faint, n.text)

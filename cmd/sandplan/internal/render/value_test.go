@@ -110,6 +110,27 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// TestLongValuesStandBelowEachOther: two digests are compared with the eye.
+func TestLongValuesStandBelowEachOther(t *testing.T) {
+	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	p := &page{r: &Renderer{}}
+	p.rows(changed([]planner.Mismatch{
+		{Field: planner.Field{Path: "Image"}, Want: planner.JSON(b), Got: planner.JSON(a)},
+		{Field: planner.Field{Path: "Labels"}, Want: planner.JSON(map[string]string{"k": b, "z": ""}), Got: planner.JSON(map[string]string{"k": a, "z": ""})},
+	}, false), 1)
+	want := `      ~ Image  = "` + a + `"
+              -> "` + b + `"
+      ~ Labels = {
+          ~ k = "` + a + `"
+             -> "` + b + `"
+            # (1 unchanged element hidden)
+        }
+`
+	if got := p.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // TestDifferenceOfHugeLists: a list that only a hostile engine has costs no quadratic table.
 func TestDifferenceOfHugeLists(t *testing.T) {
 	huge := make([]any, 100_000)
