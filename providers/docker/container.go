@@ -45,6 +45,8 @@ const (
 	roleNone    = "none" // the engine's own name for it
 )
 
+func isRole(name string) bool { return name == roleUplink || name == roleNetwork || name == roleNone }
+
 // newEndpoint is a fixed address on a network, and nothing that the engine would choose by itself.
 func newEndpoint(role string, a planner.Address, addr netip.Addr) endpointSpec {
 	return endpointSpec{role: role, network: a, settings: network.EndpointSettings{
@@ -177,8 +179,8 @@ func completeContainer(ctx context.Context, l *look, v tree) error {
 
 // nameNetworks keys a container's endpoints by role. A running endpoint shows the ID of its network,
 // one that never ran only the name, under which it will look for it. Every other endpoint gets a key
-// that is no role, whatever its network is called, and a name in it: an endpoint that shows nothing but
-// zero values is one too many all the same.
+// that is no role, whatever its network is called, and becomes a clause: an endpoint that shows nothing
+// but zero values is one too many all the same.
 func nameNetworks(v tree, a planner.Address, l *look) {
 	settings, _ := v["NetworkSettings"].(map[string]any)
 	networks, ok := settings["Networks"].(map[string]any)
@@ -199,7 +201,11 @@ func nameNetworks(v tree, a planner.Address, l *look) {
 			role = roleNone // the engine's own: nobody can make another of that name
 		}
 		if _, taken := out[role]; role == "" || taken {
-			out["other "+name] = map[string]any{"Name": name, "Endpoint": networks[name]}
+			key := name
+			if isRole(name) {
+				key = "other " + name // no network's name holds a space
+			}
+			out[key] = fmt.Sprintf("attached to the network %q", name)
 			continue
 		}
 		out[role] = endpoint

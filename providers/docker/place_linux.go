@@ -103,3 +103,9 @@ func readSmall(path string, max int64) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// hasACL reports whether an access control list stands beside the mode of a directory.
+func hasACL(path string) bool {
+	n, err := unix.Lgetxattr(path, "system.posix_acl_access", nil)
+	return err == nil && n > 0
+}

@@ -10,3 +10,5 @@ var errNotLinux = errors.New("worktrees can be used on Linux only, on the machin
 func findPlace(string) (place, error) { return place{}, errNotLinux }
 
 func readSmall(string, int64) ([]byte, error) { return nil, errNotLinux }
+
+func hasACL(string) bool { return false }

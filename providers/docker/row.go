@@ -318,7 +318,10 @@ func isZero(v any) bool {
 // excerpt is a value as JSON, short enough for a message.
 func excerpt(v any) string {
 	const limit = 200
-	s := planner.JSON(v).Text()
+	s, ok := v.(string) // a clause that a kind has put there, or a text that needs no quotes
+	if !ok {
+		s = planner.JSON(v).Text()
+	}
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}

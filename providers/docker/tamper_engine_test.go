@@ -264,9 +264,9 @@ invocation "two" {
 		}, tampering{reason: "docker update --restart, on top", fields: "HostConfig.Memory HostConfig.RestartPolicy.Name"}},
 		{"invocation.two.agent", func() error {
 			return cli.NetworkConnect(ctx, ids[planner.AddrUplink], ids["invocation.two.agent"], nil)
-		}, tampering{reason: "docker network connect to the way out", fields: `NetworkSettings.Networks["other *`}},
+		}, tampering{reason: "docker network connect to the way out", fields: "NetworkSettings.Networks.sandplan-*"}},
 		{"invocation.two.proxy", func() error { return cli.NetworkConnect(ctx, "bridge", ids["invocation.two.proxy"], nil) },
-			tampering{reason: "docker network connect to a foreign network", fields: `NetworkSettings.Networks["other bridge"]`}},
+			tampering{reason: "docker network connect to a foreign network", fields: "NetworkSettings.Networks.bridge"}},
 		{"invocation.one.proxy", func() error { return cli.NetworkDisconnect(ctx, ids["invocation.one.network"], proxy, true) },
 			tampering{reason: "docker network disconnect", fields: "NetworkSettings.Networks.network*"}},
 		{"invocation.one.proxy", func() error {
@@ -324,6 +324,9 @@ invocation "one" {
 			t.Cleanup(func() { _ = cli.NetworkRemove(context.Background(), foreign) })
 		}
 		other := fmt.Sprintf(`NetworkSettings.Networks["other %s"]`, name)
+		if name == "bridge" {
+			other = "NetworkSettings.Networks.bridge"
+		}
 		do := func(err error) {
 			t.Helper()
 			if err != nil {

@@ -78,19 +78,40 @@ func (w worktree) user(declared string, writable bool) (policy.User, error) {
 			"Set user = \"UID:GID\" to the numbers of a user who may write there (after chown -R, for example), or give the worktree to a user.", w.path)}
 	}
 	u = policy.User{UID: unprivileged, GID: unprivileged}
-	const readable = 0o5 // for others, because the user is neither owner nor in the group
-	if w.mode&readable != readable {
-		return u, &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to root and only root may read it (mode %04o); the agent would run as %s. "+
-			"Make it readable (chmod o+rx), or set user = \"UID:GID\".", w.path, w.mode&0o7777, u)}
-	}
-	return u, nil
+	return u, w.checkUser(u, writable)
 }
 
+// checkUser refuses a user who must not run there, or who could not do there what the phase is for. An
+// access control list may say more than the mode does, and is then left to the proof from the inside.
 func (w worktree) checkUser(u policy.User, writable bool) error {
 	if err := policy.CheckUser(u, writable); err != nil {
 		return &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to %d:%d: %v.", w.path, w.uid, w.gid, err)}
 	}
-	return nil
+	need, verb, chmod := uint32(0o5), "read", "o+rx"
+	if writable {
+		need, verb, chmod = 0o7, "write", "o+rwx"
+	}
+	if w.allows(u, need) || hasACL(w.path) {
+		return nil
+	}
+	owner := fmt.Sprintf("set user = \"%d:%d\" to run as its owner", w.uid, w.gid)
+	if w.uid == 0 && writable {
+		owner = fmt.Sprintf("give it to that user (chown -R %s)", u)
+	}
+	return &refusal{summaryUser, fmt.Sprintf("The worktree %s belongs to %d:%d and has mode %04o, so that %s, whom the agent would run as, may not %s there. "+
+		"Either %s, or change the mode (chmod %s).", w.path, w.uid, w.gid, w.mode&0o7777, u, verb, owner, chmod)}
+}
+
+// allows reports whether the mode lets a user do what the bits of need say. Nobody in a container is
+// exempt, root included: it has no capability that would make it so.
+func (p place) allows(u policy.User, need uint32) bool {
+	switch {
+	case u.UID == p.uid:
+		return p.mode>>6&need == need
+	case u.GID == p.gid:
+		return p.mode>>3&need == need
+	}
+	return p.mode&need == need
 }
 
 // binds are the mounts of a worktree, sorted by target, so that each lies over those before it.

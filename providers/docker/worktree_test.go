@@ -210,9 +210,14 @@ func TestWorktreeUser(t *testing.T) {
 	}{
 		{"the owner", place{uid: 1000, gid: 100, mode: dir | closed}, "", true, "1000:100", false},
 		{"root's, read-only: nobody in particular", place{mode: dir | open}, "", false, "65532:65532", false},
-		{"root's and unreadable for anybody else", place{mode: dir | closed}, "", false, "chmod o+rx", true},
+		{"root's and unreadable for anybody else", place{mode: dir | closed}, "", false, `set user = "0:0"`, true},
 		{"root's and writable", place{mode: dir | open}, "", true, "belongs to root", true},
-		{"root's and writable, with a user", place{mode: dir | open}, "1000:1000", true, "1000:1000", false},
+		{"root's and writable, with a user who may not", place{mode: dir | open}, "1000:1000", true, "chown -R 1000:1000", true},
+		{"root's and writable, with a user who may", place{mode: dir | 0o777}, "1000:1000", true, "1000:1000", false},
+		{"somebody else's, read-only", place{uid: 1000, gid: 1000, mode: dir | open}, "2000:2000", false, "2000:2000", false},
+		{"somebody else's and writable", place{uid: 1000, gid: 1000, mode: dir | open}, "2000:2000", true, `set user = "1000:1000"`, true},
+		{"writable for the group", place{uid: 1000, gid: 50, mode: dir | 0o770}, "2000:50", true, "2000:50", false},
+		{"the owner counts, not the group", place{uid: 1000, gid: 50, mode: dir | 0o070}, "1000:50", true, "may not write", true},
 		{"declared root in a writable phase", place{uid: 1000, gid: 1000, mode: dir | open}, "0:0", true, "user 0", true},
 	} {
 		w := worktree{place: tt.place}
