@@ -84,12 +84,15 @@ func (r *Renderer) Refusal(addr planner.Address, fs []planner.Finding) string {
 		narrow.Width = r.width() - 2
 		inner.r = &narrow
 	}
-	groups := perObject(fs)
+	groups, n := perObject(fs), 0
+	for _, g := range groups {
+		n += g.shown()
+	}
 	inner.put(boldRed, "Error: ")
 	inner.line(bold, "Run of ", string(addr), " refused")
 	inner.nl()
 	inner.prose("Nothing was started, because the engine differs from the declaration: %s on %s.",
-		plural(len(fs), "finding"), plural(len(groups), "object"))
+		plural(n, "finding"), plural(len(groups), "object"))
 	for _, g := range groups {
 		inner.nl()
 		r.object(inner, g, "", sidesGate)
@@ -115,7 +118,28 @@ type objectFindings struct {
 
 type placeFindings struct {
 	decl     hcl.Range
-	findings []planner.Finding
+	findings []shownFinding
+}
+
+// shownFinding is one finding, with the paths of further ones that read the same: memory and its swap limit
+// are two fields and one attribute.
+type shownFinding struct {
+	planner.Finding
+	more []string
+}
+
+func (f shownFinding) reads(g planner.Finding) bool {
+	return f.Mismatch != nil && g.Mismatch != nil && f.Mismatch.Field.Attr != "" && f.Mismatch.Field.Attr == g.Mismatch.Field.Attr &&
+		f.Mismatch.Want == g.Mismatch.Want && f.Mismatch.Got == g.Mismatch.Got && !f.Mismatch.Field.Sensitive
+}
+
+// shown is the number of findings that the object's entry shows.
+func (g objectFindings) shown() int {
+	n := len(g.texts)
+	for _, p := range g.places {
+		n += len(p.findings)
+	}
+	return n
 }
 
 func perObject(fs []planner.Finding) []objectFindings {
@@ -146,12 +170,18 @@ func (g *objectFindings) add(f planner.Finding) {
 		return
 	}
 	for i := range g.places {
-		if g.places[i].decl == decl {
-			g.places[i].findings = append(g.places[i].findings, f)
+		p := &g.places[i]
+		if p.decl != decl {
+			continue
+		}
+		if last := &p.findings[len(p.findings)-1]; last.reads(f) {
+			last.more = append(last.more, f.Mismatch.Field.Path)
 			return
 		}
+		p.findings = append(p.findings, shownFinding{Finding: f})
+		return
 	}
-	g.places = append(g.places, placeFindings{decl, []planner.Finding{f}})
+	g.places = append(g.places, placeFindings{decl, []shownFinding{{Finding: f}}})
 }
 
 // object prints what differs in one object, each setting at the line that declares it.
@@ -176,7 +206,7 @@ func (r *Renderer) object(p *page, g objectFindings, verdict string, sides [2]st
 }
 
 // finding prints the two sides of one setting.
-func (p *page) finding(f planner.Finding, sides [2]string) {
+func (p *page) finding(f shownFinding, sides [2]string) {
 	const indent = "      "
 	if f.Extra != nil {
 		p.line(bold, indent, f.Extra.Path)
@@ -187,7 +217,7 @@ func (p *page) finding(f planner.Finding, sides [2]string) {
 	m := *f.Mismatch
 	p.put(bold, indent, fieldName(m.Field))
 	if !strings.EqualFold(fieldName(m.Field), m.Field.Path) {
-		p.put(faint, " (", m.Field.Path, ")")
+		p.put(faint, " (", strings.Join(append([]string{m.Field.Path}, f.more...), ", "), ")")
 	}
 	p.nl()
 	want, got := shown(m.Want, m.Field), shown(m.Got, m.Field)

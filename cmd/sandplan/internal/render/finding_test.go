@@ -57,3 +57,25 @@ func TestFindingOfLongValue(t *testing.T) {
 		t.Errorf("rendered:\n%s", got)
 	}
 }
+
+// TestFindingsOfOneAttribute: two fields that one attribute sets, and that read the same, are told once.
+func TestFindingsOfOneAttribute(t *testing.T) {
+	e := readExample(t, "sandplan.hcl")
+	memory := e.drift(planner.FindingDrift)[1]
+	swap := *memory.Mismatch
+	swap.Field.Path = "HostConfig.MemorySwap"
+	other := swap
+	other.Field.Path, other.Got = "HostConfig.MemoryReservation", planner.JSON(1)
+	fs := []planner.Finding{memory}
+	for _, m := range []planner.Mismatch{swap, other} {
+		f := memory
+		f.Mismatch = &m
+		fs = append(fs, f)
+	}
+	got := e.renderer().Refusal(session, fs)
+	for _, want := range []string{"2 findings\non 1 object", "limits.memory (HostConfig.Memory, HostConfig.MemorySwap)\n", "limits.memory (HostConfig.MemoryReservation)\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
