@@ -18,18 +18,19 @@ import (
 // that sends it back to copying.
 func TestBulkArrivesWhole(t *testing.T) {
 	const size = 24 << 20
-	sent := sha256.New()
+	sums := make(chan string, 1)
 	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
-		src := rand.NewChaCha8([32]byte{1})
+		src, sent := rand.NewChaCha8([32]byte{1}), sha256.New()
 		w := io.MultiWriter(c, sent)
 		_, _ = io.CopyN(w, src, size/2)
 		time.Sleep(bulkWithin + 200*time.Millisecond)
 		_, _ = io.CopyN(w, src, size/2)
+		sums <- string(sent.Sum(nil))
 	}))
 	c := p.tunnel(vendorName + ":443")
 	got := sha256.New()
 	n, err := io.Copy(got, c)
-	if err != nil || n != size || string(got.Sum(nil)) != string(sent.Sum(nil)) {
+	if err != nil || n != size || string(got.Sum(nil)) != <-sums {
 		t.Errorf("%d of %d bytes, or others: %v", n, size, err)
 	}
 	c.Close()
