@@ -53,17 +53,17 @@ func (e *bareEngine) call(method, path, contentType string, body []byte) ([]byte
 	return answer, nil
 }
 
-// barePlan makes the calls that no plan can do without: who the engine is, what it has of the project
-// (containers, networks, volumes, images), each container in full, eight at a time, and the bytes of
-// the shim.
+// barePlan makes the calls that no plan can do without, as concurrently as they can be made: who the
+// engine is, what it has of the project (containers, networks, volumes, images), each container in
+// full, eight at a time, and the bytes of the shim.
 func (e *bareEngine) barePlan(project string) error {
 	filter := url.QueryEscape(fmt.Sprintf(`{"label":["dev.sandplan.project=%s"]}`, project))
-	for _, path := range []string{"/info", "/networks?filters=" + filter, "/volumes?filters=" + filter, "/images/json"} {
-		if _, err := e.call("GET", path, "", nil); err != nil {
-			return err
-		}
-	}
-	list, err := e.call("GET", "/containers/json?all=1&filters="+filter, "", nil)
+	paths := []string{"/containers/json?all=1&filters=" + filter, "/info", "/networks?filters=" + filter, "/volumes?filters=" + filter, "/images/json"}
+	lists := make([][]byte, len(paths))
+	err := concurrently(len(paths), len(paths), func(i int) (err error) {
+		lists[i], err = e.call("GET", paths[i], "", nil)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -71,31 +71,25 @@ func (e *bareEngine) barePlan(project string) error {
 		ID     string `json:"Id"`
 		Labels map[string]string
 	}
-	if err := json.Unmarshal(list, &containers); err != nil {
+	if err := json.Unmarshal(lists[0], &containers); err != nil {
 		return err
 	}
-	seed := ""
+	hashed := false
 	err = concurrently(8, len(containers), func(i int) error {
-		_, err := e.call("GET", "/containers/"+containers[i].ID+"/json", "", nil)
+		c := containers[i]
+		if c.Labels["dev.sandplan.kind"] == "shim-seed" {
+			hashed = true
+			content, err := e.call("GET", "/containers/"+c.ID+"/archive?path=/.sandplan/sandplan", "", nil)
+			sha256.Sum256(content)
+			return err
+		}
+		_, err := e.call("GET", "/containers/"+c.ID+"/json", "", nil)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	for _, c := range containers {
-		if c.Labels["dev.sandplan.kind"] == "shim" {
-			seed = c.ID
-		}
-	}
-	if seed == "" {
+	if err == nil && !hashed {
 		return fmt.Errorf("project %s has no container that holds the shim", project)
 	}
-	bytes, err := e.call("GET", "/containers/"+seed+"/archive?path=/.sandplan/sandplan", "", nil)
-	if err != nil {
-		return err
-	}
-	sha256.Sum256(bytes)
-	return nil
+	return err
 }
 
 // concurrently calls f for 0 … n-1, at most limit at a time, and returns the first error.

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sandplan/sandplan/testfixtures/image/scratch"
@@ -131,17 +131,47 @@ func (b *bench) declare(n int, host string) error {
 // sandplan runs a command and says what it took; a failure carries its output.
 func (b *bench) sandplan(args ...string) (*usage, error) {
 	cmd := exec.Command(b.binary, append([]string{"-chdir=" + b.dir}, args...)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
-	out, err := cmd.CombinedOutput()
-	wall := time.Since(start)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	u := &usage{}
+	over := make(chan struct{})
+	peak := make(chan float64, 1)
+	go func() { peak <- peakMemory(cmd.Process.Pid, over) }()
+	err := cmd.Wait()
+	u.wall = time.Since(start)
+	close(over)
+	u.peakMB = <-peak
 	if err != nil {
-		return nil, fmt.Errorf("sandplan %s: %v\n%s", strings.Join(args, " "), err, out)
+		return nil, fmt.Errorf("sandplan %s: %v\n%s", strings.Join(args, " "), err, out.Bytes())
 	}
-	u := &usage{wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
-	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.peakMB = float64(ru.Maxrss) / 1024
-	}
+	u.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return u, nil
+}
+
+// peakMemory follows the high-water mark of a process until it is over. What wait4 reports is of no use
+// here: a child's mark begins with the size of the process that started it.
+func peakMemory(pid int, over <-chan struct{}) (mb float64) {
+	for {
+		select {
+		case <-over:
+			return mb
+		case <-time.After(time.Millisecond):
+		}
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			var kb float64
+			if n, _ := fmt.Sscanf(line, "VmHWM: %g kB", &kb); n == 1 {
+				mb = max(mb, kb/1024)
+			}
+		}
+	}
 }
 
 // usage is what one command took.
