@@ -1,24 +1,14 @@
-//go:build unix
-
 package planner_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sandplan/sandplan/planner"
 )
 
-// A plan of so many invocations has to cost less than so much of the processor, on a slow machine too:
-// the engine calls around it take seconds.
-const (
-	benchInvocations = 500
-	benchLimit       = 100 * time.Millisecond
-)
+const benchInvocations = 500
 
 // large is a scope of benchInvocations, each object with as many rows as real containers have.
 func large() ([]planner.Resource, planner.Snapshot) {
@@ -39,39 +29,6 @@ func large() ([]planner.Resource, planner.Snapshot) {
 		add(invocation(planner.InvocationAddress("many", fmt.Sprintf("key%03d", i)), "old", "test")...)
 	}
 	return want, has(want).Snapshot
-}
-
-// processorTime is what this process has used so far: on a machine with other work, the wall clock
-// says nothing.
-func processorTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func TestDiffIsCheap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures")
-	}
-	want, have := large()
-	for name, want := range map[string][]planner.Resource{"nothing changed": want, "everything changed": changed(want)} {
-		best := time.Hour
-		for range 3 {
-			runtime.GC()
-			start := processorTime(t)
-			p := planner.Diff(want, have, planner.Options{})
-			best = min(best, processorTime(t)-start)
-			if len(p.Changes) != 4+4*benchInvocations {
-				t.Fatalf("%s: %d changes", name, len(p.Changes))
-			}
-		}
-		t.Logf("a plan of %d invocations, %s: %v of the processor", benchInvocations, name, best)
-		if limit := benchLimit * raceFactor; best > limit {
-			t.Errorf("a plan of %d invocations, %s, costs %v of the processor, the goal is %v", benchInvocations, name, best, limit)
-		}
-	}
 }
 
 // changed is want with another declaration for every object.

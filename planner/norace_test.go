@@ -1,5 +1,0 @@
-//go:build !race
-
-package planner_test
-
-const raceFactor = 1
