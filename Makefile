@@ -32,6 +32,7 @@ demo: engine build ## the whole loop on the real engine, without internet
 
 .PHONY: bench
 bench: engine build ## sandplan beside the bare engine calls that it needs; fails on a missed goal
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./planner
 	$(GO) run ./testfixtures/bench -sandplan bin/sandplan
 
 .PHONY: fuzz
