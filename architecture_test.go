@@ -17,11 +17,11 @@ const module = "github.com/sandplan/sandplan/"
 // mayImport is the direction of imports: which packages of ours each one may use. A key covers the
 // packages below it unless they have a key of their own.
 var mayImport = map[string][]string{
-	"planner":                     {},
-	"hclspec":                     {},
-	"planner/policy":              {"hclspec"},
-	"drift":                       {"planner"},
-	"applier":                     {"planner"},
+	"planner":        {},
+	"hclspec":        {},
+	"planner/policy": {"hclspec"},
+	"drift":          {"planner"},
+	"applier":        {"planner"},
 	// The frames of the stdin protocol are pure: launch speaks them, and no Docker comes with them.
 	"applier/launch":              {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
 	"providers/docker":            {"planner", "planner/policy", "hclspec", "providers/docker"},
