@@ -50,11 +50,11 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 	}
 	p.LockScope = func(ctx context.Context) (launch.Lock, error) {
 		return waitForLock(ctx, f.lockTimeout, waiting("the scope "+scope.String()), func(ctx context.Context) (launch.Lock, error) {
-			return engine.LockScope(ctx, scope, operation(f))
+			return plainLock(engine.LockScope(ctx, scope, operation(f)))
 		})
 	}
 	p.LockLease = func(ctx context.Context) (launch.Lock, error) {
-		return engine.LockInvocation(ctx, scope, addr, operation(f))
+		return plainLock(engine.LockInvocation(ctx, scope, addr, operation(f)))
 	}
 	p.Apply = func(ctx context.Context, c launch.Compiled, pl *planner.Plan, l launch.Lock) error {
 		_, err := applier.Apply(ctx, pl, provider{c.(*docker.Compiled), engine}, l, applier.Options{Now: a.now})
