@@ -66,7 +66,6 @@ func run(binary, socket string, some, many int) (bool, error) {
 type bench struct {
 	binary string
 	dir    string
-	host   string // DOCKER_HOST for sandplan; "" is the engine itself
 	engine *bareEngine
 }
 
