@@ -54,7 +54,9 @@ func awkward() v1.Config {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	socket := dockertest.Socket(t)
-	program := buildProgram(t, "package main\n\nimport \"time\"\n\nfunc main() { time.Sleep(time.Hour) }\n")
+	// Another program each time, and so another image: several of these tests may run at once.
+	program := buildProgram(t, fmt.Sprintf("package main\n\nimport (\"os\"; \"time\")\n\nfunc main() { if len(os.Args) > 99 { println(%q) }; time.Sleep(time.Hour) }\n",
+		fmt.Sprint(t.Name(), os.Getpid(), time.Now().UnixNano())))
 	e, err := Open(t.Context(), Options{Host: "unix://" + socket, Getenv: noEnv, Home: "/nonexistent", Origin: "test:/here", Version: "0.0.0-test",
 		Self: program, Who: "tester@test", Now: time.Now})
 	if err != nil {

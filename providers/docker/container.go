@@ -205,7 +205,7 @@ func nameNetworks(v tree, a planner.Address, l *look) {
 			if isRole(name) {
 				key = "other " + name // no network's name holds a space
 			}
-			out[key] = fmt.Sprintf("attached to the network %q", name)
+			out[key] = clause(fmt.Sprintf("attached to the network %q", name))
 			continue
 		}
 		out[role] = endpoint

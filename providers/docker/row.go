@@ -315,13 +315,16 @@ func isZero(v any) bool {
 	return false
 }
 
+// clause stands in a tree where a kind says in words what it has found and no row expects.
+type clause string
+
 // excerpt is a value as JSON, short enough for a message.
 func excerpt(v any) string {
-	const limit = 200
-	s, ok := v.(string) // a clause that a kind has put there, or a text that needs no quotes
-	if !ok {
-		s = planner.JSON(v).Text()
+	if c, ok := v.(clause); ok {
+		return string(c)
 	}
+	const limit = 200
+	s := planner.JSON(v).Text()
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}
