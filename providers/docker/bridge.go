@@ -113,8 +113,8 @@ func (e *Engine) refuseForeignBridge(bridge string) error {
 	case err != nil:
 		return fmt.Errorf("look for an interface named %s: %w", bridge, err)
 	}
-	return fmt.Errorf("an interface named %s is there already (%s) and the engine has no network for it: it would be adopted "+
-		"with all that is attached to it; remove it with \"ip link delete %s\"", bridge, link.Type(), bridge)
+	return inTheWay{fmt.Errorf("an interface named %s is there already (%s) and the engine has no network for it: it would be adopted "+
+		"with all that is attached to it; remove it with \"ip link delete %s\"", bridge, link.Type(), bridge)}
 }
 
 // setBridge puts the settings on a bridge: directly where this process may, else from a container.

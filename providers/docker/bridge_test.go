@@ -28,9 +28,9 @@ func TestBridgeSettings(t *testing.T) {
 	if got := differsAt(t, e, s, want); got != "" {
 		t.Errorf("after the restore it differs at %q", got)
 	}
-	ip(t, "link", "add", "dcport0", "type", "veth", "peer", "name", "dcport1")
-	defer ip(t, "link", "delete", "dcport0")
-	ip(t, "link", "set", "dcport0", "master", d.Bridge)
+	ip(t, "link", "add", unique("dcp"), "type", "veth", "peer", "name", unique("dcq"))
+	defer ip(t, "link", "delete", unique("dcp"))
+	ip(t, "link", "set", unique("dcp"), "master", d.Bridge)
 	if got := differsAt(t, e, s, want); got != "Bridge.foreign_ports" {
 		t.Errorf("a port that belongs to no endpoint is seen at %q", got)
 	}

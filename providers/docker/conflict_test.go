@@ -28,7 +28,7 @@ func TestNetworkConflicts(t *testing.T) {
 		expectConflict(t, e, s, want, d, planner.Conflict{Name: d.Name, ID: made.ID}, "another one of this name")
 	})
 	t.Run("a foreign network has the bridge", func(t *testing.T) {
-		made, err := e.cli.NetworkCreate(t.Context(), "dc-other", network.CreateOptions{Driver: "bridge", Internal: true,
+		made, err := e.cli.NetworkCreate(t.Context(), unique("dc-other"), network.CreateOptions{Driver: "bridge", Internal: true,
 			Options: map[string]string{optionBridge: d.Bridge}})
 		if err != nil {
 			t.Fatal(err)
@@ -100,12 +100,12 @@ func TestDuplicateIsNotTheObject(t *testing.T) {
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	o := created(t, e, s, want, d)
 	r := network.CreateOptions{Driver: "bridge", Labels: labelsFor(s, "test:/here", want)}
-	made, err := e.cli.NetworkCreate(t.Context(), "a-copy", r)
+	made, err := e.cli.NetworkCreate(t.Context(), unique("a-copy"), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	odd := network.CreateOptions{Driver: "bridge", Labels: labelsFor(s, "test:/here", planner.Resource{Addr: "\x1b[31mnonsense", Kind: "weird"})}
-	nonsense, err := e.cli.NetworkCreate(t.Context(), "a-stray", odd)
+	nonsense, err := e.cli.NetworkCreate(t.Context(), unique("a-stray"), odd)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +17,15 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
-// testPool is for networks that tests of this package make by hand.
-var testPool = netip.MustParsePrefix("10.230.0.0/16")
+// testPool is for networks that tests of this package make by hand: 4096 addresses for each process, since
+// tests may run from two checkouts on one engine.
+func testPool() netip.Prefix {
+	const processes = 16
+	return netip.PrefixFrom(address(number(netip.MustParseAddr("10.230.0.0"))+uint32(os.Getpid()%processes)*4096), 20)
+}
+
+// unique makes a name this process's own.
+func unique(name string) string { return name + strconv.Itoa(os.Getpid()) }
 
 func noEnv(string) string { return "" }
 
@@ -41,7 +49,7 @@ func openEngine(t testing.TB) *Engine {
 // testScope is a scope of this test's own; all that carries its labels is removed at the end.
 func testScope(t testing.TB, e *Engine) planner.Scope {
 	t.Helper()
-	s := planner.Scope{Project: "dc-" + plainWords(t.Name()), Workspace: "w"}
+	s := planner.Scope{Project: unique("dc-" + plainWords(t.Name()) + "-"), Workspace: "w"}
 	clean := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -90,12 +98,12 @@ func resourceOf(t testing.TB, e *Engine, kind planner.Kind, a planner.Address, d
 }
 
 func testNetwork(s planner.Scope, a planner.Address, n int) desiredNetwork {
-	subnet := netip.PrefixFrom(address(number(testPool.Addr())+uint32(n)*8), networkBits)
+	subnet := netip.PrefixFrom(address(number(testPool().Addr())+uint32(n)*8), networkBits)
 	return desiredNetwork{Name: objectName(s, a), Bridge: bridgeName(s, a), Subnet: subnet, Gateway: subnet.Addr().Next()}
 }
 
 func testUplink(s planner.Scope, n int) desiredUplink {
-	subnet := netip.PrefixFrom(address(number(testPool.Addr())+uint32(n)*1024), uplinkBits)
+	subnet := netip.PrefixFrom(address(number(testPool().Addr())+uint32(n)*1024), uplinkBits)
 	return desiredUplink{Name: objectName(s, planner.AddrUplink), Bridge: bridgeName(s, planner.AddrUplink), Subnet: subnet, Gateway: subnet.Addr().Next()}
 }
 

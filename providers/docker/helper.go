@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
@@ -147,14 +146,6 @@ func helperKind() kind {
 		table:    newTable(nil, nil),
 		list:     listContainers,
 		leftover: true,
-		remove:   removeLeftover,
+		remove:   removeContainer,
 	}
-}
-
-func removeLeftover(ctx context.Context, e *Engine, o planner.Object) error {
-	err := e.cli.ContainerRemove(ctx, o.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove container %s: %w", o.Name, err)
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func TestHelperLeftBehind(t *testing.T) {
 	}
 	a := testInv.With(planner.PartNetwork)
 	config, host := helperConfig(img.ID, bridgeName(s, a), identity{scope: s, address: a})
-	made, err := e.cli.ContainerCreate(t.Context(), config, host, nil, nil, "dc-left-behind")
+	made, err := e.cli.ContainerCreate(t.Context(), config, host, nil, nil, unique("dc-left-behind"))
 	if err != nil {
 		t.Fatal(err)
 	}

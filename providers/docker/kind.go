@@ -69,7 +69,7 @@ func kinds() []kind {
 		runnerKind(),
 		helperKind(),
 		strayKind(listNetworks, removeNetwork),
-		strayKind(listContainers, removeLeftover),
+		strayKind(listContainers, removeContainer),
 		strayKind(listVolumes, removeVolume),
 	}
 }
@@ -93,9 +93,9 @@ func (e *Engine) create(ctx context.Context, scope planner.Scope, r planner.Reso
 	if err := e.proveOnce(ctx, scope); err != nil {
 		return planner.Object{}, err
 	}
-	id, err := d.create(ctx, e, labelsFor(scope, e.options.Origin, r), ids)
+	id, err := e.createPatiently(ctx, k, scope, r, d, ids)
 	if err != nil {
-		return planner.Object{}, err
+		return planner.Object{Addr: r.Addr, Kind: r.Kind, ID: id}, err
 	}
 	v, err := k.inspect(ctx, e, id)
 	if err != nil {

@@ -159,14 +159,14 @@ func (l *Lock) Info() planner.LockInfo { return l.info }
 func (l *Lock) Check(ctx context.Context) error {
 	v, err := l.engine.inspect(ctx, "/containers/"+l.info.ID+"/json")
 	if errdefs.IsNotFound(err) {
-		return fmt.Errorf("the lock of %s is lost: its container %s was removed while %s worked (docker container prune does that)",
-			l.what, shortID(l.info.ID), l.info.Operation)
+		return fmt.Errorf("%w: the container %s that locks %s was removed while %s worked (docker container prune does that)",
+			planner.ErrLockLost, shortID(l.info.ID), l.what, l.info.Operation)
 	}
 	if err != nil {
 		return fmt.Errorf("look at the lock of %s: %w", l.what, err)
 	}
 	if name := treeName(v); name != l.name {
-		return fmt.Errorf("the lock of %s is lost: its container %s was renamed to %s", l.what, shortID(l.info.ID), name)
+		return fmt.Errorf("%w: the container %s that locks %s was renamed to %s", planner.ErrLockLost, shortID(l.info.ID), l.what, name)
 	}
 	return nil
 }

@@ -160,7 +160,7 @@ func TestLockLost(t *testing.T) {
 			return e.cli.ContainerRemove(t.Context(), id, container.RemoveOptions{})
 		}},
 		{"renamed, so that somebody else can have the name", "was renamed to dc-renamed", func(id string) error {
-			return e.cli.ContainerRename(t.Context(), id, "dc-renamed")
+			return e.cli.ContainerRename(t.Context(), id, unique("dc-renamed"))
 		}},
 	} {
 		lock, err := e.LockScope(t.Context(), s, "apply")
@@ -173,7 +173,7 @@ func TestLockLost(t *testing.T) {
 		if err := tc.lose(lock.Info().ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := lock.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := lock.Check(t.Context()); !errors.Is(err, planner.ErrLockLost) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.reason, err, tc.want)
 		}
 		if err := lock.Release(t.Context()); err != nil {
@@ -189,14 +189,14 @@ func TestForceUnlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)}, nil, nil, nil, "dc-no-lock-container")
+	other, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)}, nil, nil, nil, unique("dc-no-lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.removeLock(t.Context(), other.ID) }()
 	for _, tc := range []struct{ reason, id, want string }{
 		{"a container that is no lock", other.ID, "is not a lock of sandplan's"},
-		{"a name", "dc-no-lock-container", "is a name and not the ID"},
+		{"a name", unique("dc-no-lock"), "is a name and not the ID"},
 		{"too short", lock.Info().ID[:11], "at least its first 12 digits"},
 		{"nothing there", strings.Repeat("0", 64), "there is no lock"},
 	} {

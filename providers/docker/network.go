@@ -225,6 +225,10 @@ func createNetwork(ctx context.Context, e *Engine, name string, r network.Create
 		return "", fmt.Errorf("create network %s: another one of this name is there and is not this scope's; "+
 			"see it with \"docker network inspect %s\" and remove or rename it: %w", name, name, err)
 	}
+	if isInTheWay(err) {
+		return "", fmt.Errorf("create network %s: somebody took addresses of %s since the plan was made; plan again: %w",
+			name, r.IPAM.Config[0].Subnet, err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("create network %s: %w", name, err)
 	}

@@ -2,7 +2,9 @@ package docker
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"os"
 	"sort"
 	"strings"
 	"testing"
@@ -84,6 +86,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	other := testNetwork(s, a, 9)
 	yes := true
+	v6 := fmt.Sprintf("fd00:dc:%x:%x::", os.Getpid()>>16, os.Getpid()&0xffff)
 	option := func(name, value string) networkChange {
 		return networkChange{optionPath(name), func(r *network.CreateOptions, _ *string) { r.Options[name] = value }}
 	}
@@ -92,7 +95,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 		{"Name", func(_ *network.CreateOptions, name *string) { *name += "0" }},
 		{"EnableIPv6 IPAM.Config[1]", func(r *network.CreateOptions, _ *string) {
 			r.EnableIPv6 = &yes
-			r.IPAM.Config = append(r.IPAM.Config, network.IPAMConfig{Subnet: "fd00:dc::/64", Gateway: "fd00:dc::1"})
+			r.IPAM.Config = append(r.IPAM.Config, network.IPAMConfig{Subnet: v6 + "/64", Gateway: v6 + "1"})
 		}},
 		{"Internal", func(r *network.CreateOptions, _ *string) { r.Internal = false }},
 		{"Attachable", func(r *network.CreateOptions, _ *string) { r.Attachable = true }},
@@ -105,7 +108,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 		{"IPAM.Config[0].AuxiliaryAddresses", func(r *network.CreateOptions, _ *string) {
 			r.IPAM.Config[0].AuxAddress = map[string]string{"host": d.Gateway.Next().String()}
 		}},
-		{unnamed, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = "dc-other0" }},
+		{unnamed, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = unique("dco") }},
 		{unnamed, func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBridge) }},
 		option(optionInhibitIPv4, "false"),
 		option(optionICC, "false"),
@@ -119,7 +122,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 func TestUplinkRowsSeeEveryChange(t *testing.T) {
 	e := openEngine(t)
 	s := testScope(t, e)
-	d := testUplink(s, 5)
+	d := testUplink(s, 2)
 	want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, d)
 	option := func(name, value string) networkChange {
 		return networkChange{optionPath(name), func(r *network.CreateOptions, _ *string) { r.Options[name] = value }}

@@ -61,11 +61,7 @@ func (e *Engine) Recheck(ctx context.Context, scope planner.Scope, addrs []plann
 // snapshot reads the lists (those that query selects) and looks at the objects that wanted selects.
 func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(planner.Address) bool) (planner.Snapshot, error) {
 	s := planner.Snapshot{EngineID: l.engine.info.ID, Scope: l.scope}
-	if err := l.load(ctx, query); err != nil {
-		return s, err
-	}
-	var err error
-	if l.bridges, err = hostBridges(); err != nil {
+	if err := l.begin(ctx, query); err != nil {
 		return s, err
 	}
 	objects := l.claim()
@@ -106,6 +102,18 @@ func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(plann
 	s.Leases = l.leases()
 	s.Unchecked = sortedKeys(l.notes)
 	return s, nil
+}
+
+// begin reads lists and bridges. The gate does not wait for them to fit together: it refuses.
+func (l *look) begin(ctx context.Context, query url.Values) (err error) {
+	if query == nil {
+		return l.settle(ctx)
+	}
+	if err := l.load(ctx, query); err != nil {
+		return err
+	}
+	l.bridges, err = hostBridges()
+	return err
 }
 
 // arrange brings objects into the order of plans.

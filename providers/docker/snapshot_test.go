@@ -134,12 +134,12 @@ func startedStranger(t *testing.T, e *Engine, network string) string {
 		t.Fatal(err)
 	}
 	made, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: img.ID, User: "65532"},
-		&container.HostConfig{NetworkMode: container.NetworkMode(network)}, nil, nil, "dc-stranger")
+		&container.HostConfig{NetworkMode: container.NetworkMode(network)}, nil, nil, unique("dc-stranger"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := removeLeftover(context.Background(), e, planner.Object{ID: made.ID}); err != nil {
+		if err := removeContainer(context.Background(), e, planner.Object{ID: made.ID}); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})

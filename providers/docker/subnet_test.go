@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -191,10 +193,13 @@ func checkAllocation(t *testing.T, round int, a addressing, got planner.Allocati
 func TestTakenSeesRoutesOfAllTables(t *testing.T) {
 	e := openEngine(t)
 	s := testScope(t, e)
-	ip(t, "route", "add", "blackhole", "10.230.248.0/24", "table", "4711")
-	defer ip(t, "route", "del", "blackhole", "10.230.248.0/24", "table", "4711")
-	a := inv("a").With(planner.PartNetwork)
-	d := testUplink(s, 3)
+	at := func(offset uint32, bits int) netip.Prefix {
+		return netip.PrefixFrom(address(number(testPool().Addr())+offset), bits)
+	}
+	route, table := at(2048, 24), strconv.Itoa(1_000_000+os.Getpid())
+	ip(t, "route", "add", "blackhole", route.String(), "table", table)
+	defer ip(t, "route", "del", "blackhole", route.String(), "table", table)
+	d := testUplink(s, 1)
 	want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, d)
 	created(t, e, s, want, d)
 	snap, err := e.Observe(t.Context(), s)
@@ -208,17 +213,17 @@ func TestTakenSeesRoutesOfAllTables(t *testing.T) {
 			t.Errorf("the scope's own uplink counts as taken: %+v", taken)
 		}
 	}
-	if got := by["10.230.248.0/24"]; got != "the route 10.230.248.0/24 table 4711" {
+	if got := by[route.String()]; got != "the route "+route.String()+" table "+table {
 		t.Errorf("a route in a table of its own is seen as %q", got)
 	}
 	if got := by["172.17.0.0/16"]; got != `network "bridge"` {
 		t.Errorf("Docker's own network is seen as %q", got)
 	}
-	alloc, err := allocation(prefix("10.230.248.0/21"), []planner.Address{inv("a")}, snap)
-	if err != nil || alloc.Uplink.Prefix != prefix("10.230.252.0/22") || alloc.Networks[inv("a")].Prefix != prefix("10.230.249.0/29") {
-		t.Errorf("around the route: %+v, %v (%s)", alloc, err, a)
+	alloc, err := allocation(at(2048, 21), []planner.Address{inv("a")}, snap)
+	if err != nil || alloc.Uplink.Prefix != at(3072, 22) || alloc.Networks[inv("a")].Prefix != at(2048+256, 29) {
+		t.Errorf("around the route: %+v, %v", alloc, err)
 	}
-	alloc, err = allocation(testPool, []planner.Address{inv("a")}, snap)
+	alloc, err = allocation(testPool(), []planner.Address{inv("a")}, snap)
 	if err != nil || alloc.Uplink.Prefix != d.Subnet {
 		t.Errorf("the uplink that exists is not kept: %+v, %v", alloc.Uplink, err)
 	}

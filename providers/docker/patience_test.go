@@ -1,0 +1,96 @@
+package docker
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
+)
+
+// TestCreateAfterAKilledCommand: what a dead command's call made after this one had looked is ours by its
+// labels, and must neither be adopted nor stop the work.
+func TestCreateAfterAKilledCommand(t *testing.T) {
+	e := openEngine(t)
+	s := testScope(t, e)
+	a := testInv.With(planner.PartNetwork)
+	d := testNetwork(s, a, 104)
+	want := resourceOf(t, e, planner.KindNetwork, a, d)
+	r := d.request()
+	r.Labels = labelsFor(s, "test:/here", want)
+	late, err := e.cli.NetworkCreate(t.Context(), d.Name, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := created(t, e, s, want, d)
+	if o.ID == late.ID {
+		t.Error("the network of a dead command was adopted")
+	}
+	snap, err := e.Observe(t.Context(), s)
+	if err != nil || len(scoped(snap)) != 1 || scoped(snap)[0].ID != o.ID || len(snap.Duplicates) != 0 {
+		t.Errorf("objects %+v, duplicates %+v, %v", scoped(snap), snap.Duplicates, err)
+	}
+}
+
+func TestWhatIsInTheWayMayGoAway(t *testing.T) {
+	e := openEngine(t)
+	s := testScope(t, e)
+	a := testInv.With(planner.PartNetwork)
+	d := testNetwork(s, a, 112)
+	want := resourceOf(t, e, planner.KindNetwork, a, d)
+	passing := func() {
+		ip(t, "link", "add", d.Bridge, "type", "bridge")
+		go func() {
+			time.Sleep(2 * patienceStep)
+			// Not t.Fatal: this is another goroutine. A link that stays fails the test by itself.
+			_ = exec.Command("ip", "link", "delete", d.Bridge).Run()
+		}()
+	}
+	passing()
+	snap, err := e.Observe(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.conflictsFor(snap.Foreign, []planner.Resource{want}); len(got) != 0 {
+		t.Errorf("an interface that is gone a moment later is called a conflict: %+v", got)
+	}
+	passing()
+	created(t, e, s, want, d)
+}
+
+// TestStartedTwinIsLeftAlone: what runs at the address was not left by a dead create.
+func TestStartedTwinIsLeftAlone(t *testing.T) {
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^GET /containers/json$", Edit: func(b any) any {
+		for _, c := range b.([]any) {
+			c.(map[string]any)["State"] = "running"
+		}
+		return b
+	}})
+	e := openSocket(t, p.Socket)
+	s := testScope(t, e)
+	lock, err := e.LockInvocation(t.Context(), s, "invocation.a", "run") // stands for any container of ours
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kind{name: kindLease, list: listContainers, remove: removeContainer}
+	if err := e.removeTwins(t.Context(), &k, s, "invocation.a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Check(t.Context()); err != nil {
+		t.Errorf("a running container was removed as a twin: %v", err)
+	}
+	real := openEngine(t)
+	if err := real.removeTwins(t.Context(), &k, s, "invocation.b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Check(t.Context()); err != nil {
+		t.Errorf("the container of another address was removed: %v", err)
+	}
+	if err := real.removeTwins(t.Context(), &k, s, "invocation.a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Check(t.Context()); err == nil {
+		t.Error("a twin that never started is still there")
+	}
+}
