@@ -27,6 +27,7 @@ type builder struct {
 	shim   desiredShim
 	images map[imageUse]foundImage
 	trees  map[string]foundTree // by path
+	inner  map[string][]string  // nested repositories of writable worktrees, by path
 }
 
 // imageUse is a reference, and whether an agent or a runner is made from it.
@@ -185,7 +186,7 @@ func (b *builder) invocation(inv hclspec.Invocation, x exposure) {
 			b.report(inv.Worktree.Range, "", err)
 			return
 		}
-		if nested := nestedRepositories(tree.tree.path); len(nested) > 0 {
+		if nested := b.nested(tree.tree.path); len(nested) > 0 {
 			b.warn(inv.Worktree.Range, summaryNested, fmt.Sprintf("Below the worktree %s there are repositories of their own: %s. The agent can change their .git, "+
 				"hooks included; look at them before you use git there.", tree.tree.path, strings.Join(nested, ", ")))
 		}
@@ -199,6 +200,16 @@ func (b *builder) invocation(inv hclspec.Invocation, x exposure) {
 	if err := b.objects(p); err != nil {
 		b.report(inv.Range, "", err)
 	}
+}
+
+// nested looks for nested repositories once for each worktree, however many invocations write it.
+func (b *builder) nested(path string) []string {
+	found, looked := b.inner[path]
+	if !looked {
+		found = nestedRepositories(path)
+		b.inner[path] = found
+	}
+	return found
 }
 
 // part is one invocation with all that was found for it.

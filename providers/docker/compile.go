@@ -29,7 +29,7 @@ type Compiled struct {
 // Compile turns a configuration into objects. All mistakes that the engine and the host show are
 // reported in one run; Compiled is complete only when none is an error.
 func (e *Engine) Compile(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot) (*Compiled, hcl.Diagnostics) {
-	b := &builder{ctx: ctx, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{},
+	b := &builder{ctx: ctx, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
 		out: &Compiled{engine: e, scope: planner.Scope{Project: s.Project.V, Workspace: s.Workspace},
 			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}}}
 	if len(s.Invocations) > 0 {
