@@ -35,7 +35,7 @@ type SavedPlan struct {
 	Allocation Allocation
 	// Digests are those of everything wanted.
 	Digests map[Address]string
-	// Seen is every object that was observed, sorted.
+	// Seen is every object of the scope that was observed, sorted.
 	Seen []Seen
 }
 
@@ -65,6 +65,11 @@ func digests(want []Resource) map[Address]string {
 func seen(s Snapshot) []Seen {
 	var out []Seen
 	for _, o := range slices.Concat(s.Objects, s.Duplicates) {
+		// Images are the engine's: another scope may load or remove them at any time. Their ID is their
+		// content, so one that came or went changes nothing but what has to be loaded.
+		if !labelled(o.Kind) {
+			continue
+		}
 		out = append(out, Seen{Addr: o.Addr, ID: o.ID, Status: o.Status, Fingerprint: o.Fingerprint})
 	}
 	for _, c := range s.Conflicts {

@@ -98,6 +98,9 @@ func TestSavedPlanVerifies(t *testing.T) {
 			return errors.Join(f.VerifyVersion("0.1.0"), f.VerifyEngine(has(world()).Snapshot),
 				f.VerifyFresh(has(world()).Snapshot), f.VerifyWanted(world()))
 		}},
+		{name: "images", reason: "images are the engine's: another scope has removed one in between", verify: func(f *planner.SavedPlan) error {
+			return f.VerifyFresh(has(world()).without(planner.AddrImage, planner.VendorImage("claude")).Snapshot)
+		}},
 		{name: "other version", reason: "rows differ between versions", fault: planner.PlanVersion, says: "sandplan 0.1.0, and this is 0.2.0",
 			verify: func(f *planner.SavedPlan) error { return f.VerifyVersion("0.2.0") }},
 		{name: "other engine", reason: "hosted CI: the engine of the plan job is gone", fault: planner.PlanEngine, says: "in one job",
