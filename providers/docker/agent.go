@@ -72,5 +72,3 @@ func agentKind() kind {
 	}
 	return k
 }
-
-func mustAddrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

@@ -3,11 +3,12 @@ package docker
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -116,12 +117,12 @@ func (t tmpfs) shimMount() shim.Mount {
 }
 
 // spec is the container, but for its network.
-func (s sandbox) spec(net *shim.Network) (containerSpec, error) {
+func (s sandbox) spec(network *shim.Network) (containerSpec, error) {
 	memory, err := s.tmpfses()
 	if err != nil {
 		return containerSpec{}, err
 	}
-	arg, err := s.shimConfig(memory, net)
+	arg, err := s.shimConfig(memory, network)
 	if err != nil {
 		return containerSpec{}, err
 	}
@@ -162,24 +163,24 @@ func (s sandbox) spec(net *shim.Network) (containerSpec, error) {
 	return containerSpec{name: objectName(s.scope, s.addr), config: config, host: host}, nil
 }
 
-func (s sandbox) shimConfig(memory []tmpfs, net *shim.Network) (string, error) {
+func (s sandbox) shimConfig(memory []tmpfs, network *shim.Network) (string, error) {
 	l := s.invocation.Limits
 	c := shim.Config{
 		Invocation:    s.invocation.Address,
 		Argv:          s.command.Argv(),
-		Env:           s.environment(net),
+		Env:           s.environment(network),
 		Dir:           policy.Worktree,
 		UID:           int(s.user.UID),
 		GID:           int(s.user.GID),
 		PromptToStdin: s.command.Stdin(),
 		PromptSHA256:  s.promptSHA256,
-		Network:       net,
+		Network:       network,
 		Nameservers:   []string{"127.0.0.1"},
-		UnixSockets:   net != nil,
+		UnixSockets:   network != nil,
 		Limits:        shim.Limits{Memory: l.Memory.V, NanoCPUs: nanoCPUs(l.CPUs.V), PIDs: l.PIDs.V},
 		Bounds:        shim.Bounds{TimeoutMS: s.timeoutMS, GraceMS: 5_000, SilenceMS: 5_000, Output: l.Output.V},
 	}
-	if net != nil {
+	if network != nil {
 		// The engine's own resolver, which forwards to HostConfig.Dns: the shim.
 		c.Nameservers = []string{"127.0.0.11"}
 	}
@@ -201,13 +202,13 @@ func (s sandbox) shimConfig(memory []tmpfs, net *shim.Network) (string, error) {
 }
 
 // environment is all that the command finds, sorted.
-func (s sandbox) environment(net *shim.Network) []string {
+func (s sandbox) environment(network *shim.Network) []string {
 	all := map[string]string{}
 	for _, e := range s.command.Env() {
 		all[e.Name] = e.Value
 	}
-	if net != nil {
-		for _, e := range policy.ProxyEnv(mustAddrPort(net.Proxy)) {
+	if network != nil {
+		for _, e := range policy.ProxyEnv(netip.MustParseAddrPort(network.Proxy)) {
 			all[e.Name] = e.Value
 		}
 	}
@@ -331,9 +332,4 @@ func maskedPaths() []string {
 }
 
 // hostPort is a host and port as the proxy is asked for it.
-func hostPort(name string, port int) string {
-	if strings.Contains(name, ":") {
-		name = "[" + name + "]"
-	}
-	return name + ":" + strconv.Itoa(port)
-}
+func hostPort(name string, port int) string { return net.JoinHostPort(name, strconv.Itoa(port)) }
