@@ -24,13 +24,6 @@ func fail(summary string, subject hcl.Range, format string, args ...any) hcl.Dia
 	return hcl.Diagnostics{problem(summary, subject, format, args...)}
 }
 
-// warn is one warning as a list.
-func warn(summary string, subject hcl.Range, format string, args ...any) hcl.Diagnostics {
-	d := problem(summary, subject, format, args...)
-	d.Severity = hcl.DiagWarning
-	return hcl.Diagnostics{d}
-}
-
 // suggest ends a message with the name that was probably meant, or with all that are possible.
 func suggest(given string, names []string) string {
 	if n := nearest(given, names); n != "" {

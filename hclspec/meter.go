@@ -12,6 +12,7 @@ const (
 	allowance   = 10_000_000 // elements, and 16 bytes of string each, per Load
 	loopWeight  = 10         // how much more an element costs that a for expression makes
 	maxDepth    = 64         // values within values
+	maxWidth    = 10_000     // elements of one list or object as written, which convert in square time
 	maxExponent = 20_000     // binary; a number larger than 2 to this would print for minutes
 )
 
@@ -43,7 +44,7 @@ func (m *meter) exceed(at hcl.Range) {
 // bound charges for a value and returns it, or an unknown value when it is too large.
 func (m *meter) bound(v cty.Value, at hcl.Range, weight int) cty.Value {
 	before := m.left
-	ok := m.left > 0 && m.walk(v, maxDepth)
+	ok := m.left > 0 && m.walk(v, maxDepth, weight)
 	m.left -= (before - m.left) * (weight - 1)
 	if !ok || m.left <= 0 {
 		m.exceed(at)
@@ -52,8 +53,9 @@ func (m *meter) bound(v cty.Value, at hcl.Range, weight int) cty.Value {
 	return v
 }
 
-// walk charges for a value and all within it, and stops as soon as it is too much.
-func (m *meter) walk(v cty.Value, depth int) bool {
+// walk charges for a value and all within it, and stops as soon as it is too much. What is charged is
+// multiplied by weight afterwards; the cost of width does not depend on it.
+func (m *meter) walk(v cty.Value, depth, weight int) bool {
 	v, _ = v.Unmark()
 	if m.left--; m.left <= 0 || depth == 0 {
 		return false
@@ -69,12 +71,18 @@ func (m *meter) walk(v cty.Value, depth int) bool {
 		e := v.AsBigFloat().MantExp(nil)
 		return e < maxExponent && e > -maxExponent
 	case ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType():
+		if n := v.LengthInt(); !ty.IsCollectionType() {
+			// A list as written is a tuple, and bringing n elements to one type compares each with each.
+			if m.left -= n * n / 64 / weight; n > maxWidth {
+				return false
+			}
+		}
 		for it := v.ElementIterator(); it.Next(); {
 			k, e := it.Element()
 			if !ty.IsSetType() && k.Type() == cty.String { // in a set the key is the element
 				m.left -= len(k.AsString()) / 16
 			}
-			if !m.walk(e, depth-1) {
+			if !m.walk(e, depth-1, weight) {
 				return false
 			}
 		}

@@ -11,6 +11,8 @@ import (
 const (
 	maxNesting   = 64  // brackets within brackets
 	maxOperators = 400 // operators, indexes and calls in one chain
+	// The parser joins the lines of a template in a time that grows with their square.
+	maxParts = 20_000
 )
 
 // nestFrame is one open bracket, or the ground below all of them.
@@ -18,6 +20,7 @@ type nestFrame struct {
 	open      hclsyntax.TokenType
 	operators int
 	controls  int // open %{ if } and %{ for } of a template
+	parts     int // lines and sequences of a template
 }
 
 // closers are the brackets that open, with what closes each.
@@ -38,12 +41,23 @@ var harmless = map[hclsyntax.TokenType]bool{
 	hclsyntax.TokenEqual: true,
 }
 
+// templatePart are the tokens that a template is made of; they stand nowhere else.
+var templatePart = map[hclsyntax.TokenType]bool{
+	hclsyntax.TokenStringLit: true, hclsyntax.TokenQuotedLit: true,
+	hclsyntax.TokenTemplateInterp: true, hclsyntax.TokenTemplateControl: true,
+}
+
 // nesting refuses source that is nested deeper than any honest configuration. A bracket that is closed
 // by another kind of bracket stays open, so that broken source is counted too.
 func nesting(tokens hclsyntax.Tokens) hcl.Diagnostics {
 	stack := []nestFrame{{}}
 	for i, tok := range tokens {
 		top := &stack[len(stack)-1]
+		if templatePart[tok.Type] {
+			if top.parts++; top.parts > maxParts {
+				return fail(TooLarge, tok.Range, "A template may have at most %d lines and sequences. Longer text can be read with file().", maxParts)
+			}
+		}
 		switch {
 		case harmless[tok.Type]:
 		case tok.Type == hclsyntax.TokenComma:
