@@ -120,6 +120,12 @@ func unproven(err error) error {
 // lookAtRunning compares everything that runs, and the processes themselves. What differs is drift: the
 // agent's container has been started.
 func (r *run) lookAtRunning(ctx context.Context) error {
+	if err := r.lease.Check(ctx); errors.Is(err, planner.ErrLockLost) {
+		// Without it the next run would take these containers for its own.
+		return &Decision{Code: CodeDrift, Reason: "the lease was removed while it ran", Err: err}
+	} else if err != nil {
+		return err
+	}
 	fs, err := r.recheck(ctx, r.started(), false)
 	if err != nil {
 		return err

@@ -120,6 +120,19 @@ func (c *container) line(ctx context.Context) ([]byte, error) {
 		default:
 		}
 		return nil, fmt.Errorf("it ended before it said anything%s", c.said(err))
+	case err := <-c.mute:
+		// It may have ended by itself, and then its own words say more.
+		select {
+		case line := <-c.first.line:
+			return line, nil
+		case end := <-c.out:
+			c.outOver = true
+			return nil, fmt.Errorf("it ended before it said anything%s", c.said(end))
+		case <-time.After(linkLimit):
+			return nil, fmt.Errorf("it cannot be talked to: %w", err)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -183,19 +196,27 @@ func (c *container) uncertain(err error) error {
 }
 
 // drain waits for the end of the output of a container that does not run any more, so that nothing
-// is written to its writers afterwards.
-func (c *container) drain(limit time.Duration) error {
+// is written to its writers afterwards. A reader who is slow gets the time that he needs: only an output
+// that does not move although nobody holds it up is given up, and `now` gives up at once.
+func (c *container) drain(limit time.Duration, moving func() bool, now <-chan struct{}) error {
 	if c.outOver {
 		return nil
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	select {
-	case err := <-c.out:
-		c.outOver = true
-		return err
-	case <-timer.C:
-		return fmt.Errorf("the output of %s did not end within %s", c.addr, limit)
+	for {
+		select {
+		case err := <-c.out:
+			c.outOver = true
+			return err
+		case <-now:
+			return fmt.Errorf("the output of %s was cut off", c.addr)
+		case <-timer.C:
+			if !moving() {
+				return fmt.Errorf("the output of %s did not end within %s", c.addr, limit)
+			}
+			timer.Reset(limit)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
@@ -39,16 +40,45 @@ type fakeProcess struct {
 	killOnce       sync.Once
 	over           chan struct{}
 	process        planner.Process
-	writing        sync.Mutex
-	mute           bool
+	chunks         chan chunk
+	outEnds        chan error
+	mute           chan struct{}
 }
 
+// chunk is something that a container wrote. The engine keeps it until the client has read it.
+type chunk struct {
+	to io.Writer
+	b  []byte
+}
+
+// pump hands the client what the container wrote, one after another, and then the end of it.
+func (p *fakeProcess) pump() {
+	for {
+		select {
+		case c := <-p.chunks:
+			_, _ = c.to.Write(c.b)
+			continue
+		default:
+		}
+		select {
+		case c := <-p.chunks:
+			_, _ = c.to.Write(c.b)
+		case err := <-p.outEnds:
+			if len(p.chunks) > 0 {
+				p.outEnds <- err
+				continue
+			}
+			p.out <- err
+			return
+		}
+	}
+}
+
+// endOutput lets nothing more be written.
 func (p *fakeProcess) endOutput(err error) {
 	p.outOnce.Do(func() {
-		p.writing.Lock()
-		p.mute = true // a program that was killed writes nothing any more
-		p.writing.Unlock()
-		p.out <- err
+		close(p.mute)
+		p.outEnds <- err
 	})
 }
 
@@ -59,12 +89,17 @@ type output struct {
 }
 
 func (o output) Write(b []byte) (int, error) {
-	o.p.writing.Lock()
-	defer o.p.writing.Unlock()
-	if o.p.mute {
+	select {
+	case <-o.p.mute: // a program that was killed writes nothing any more
+		return 0, errors.New("broken pipe")
+	default:
+	}
+	select {
+	case o.p.chunks <- chunk{o.to, slices.Clone(b)}:
+		return len(b), nil
+	case <-o.p.mute:
 		return 0, errors.New("broken pipe")
 	}
-	return o.to.Write(b)
 }
 
 // cut breaks the connection between client and container.
@@ -200,7 +235,9 @@ func (f *fakeEngine) Recheck(ctx context.Context, scope planner.Scope, as []plan
 
 func (f *fakeEngine) Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error) {
 	err = f.call(ctx, "attach "+string(f.nameOf(id)), func() error {
-		p := &fakeProcess{out: make(chan error, 1), killed: make(chan struct{}), over: make(chan struct{})}
+		p := &fakeProcess{out: make(chan error, 1), outEnds: make(chan error, 1), chunks: make(chan chunk, 64),
+			mute: make(chan struct{}), killed: make(chan struct{}), over: make(chan struct{})}
+		go p.pump()
 		p.stdout, p.stderr = output{p, stdout}, output{p, stderr}
 		p.stdin, p.clientEnd = io.Pipe()
 		f.mu.Lock()
@@ -414,14 +451,14 @@ func (f *fakeEngine) apply(_ context.Context, c Compiled, plan *planner.Plan, lo
 type fakeLock struct {
 	f    *fakeEngine
 	name string
-	lost bool
+	lost atomic.Bool
 }
 
 func (l *fakeLock) Info() planner.LockInfo { return planner.LockInfo{ID: "lock-" + l.name} }
 
 func (l *fakeLock) Check(context.Context) error {
-	if l.lost {
-		return errors.New("the lock " + l.name + " is gone")
+	if l.lost.Load() {
+		return fmt.Errorf("%w: the lock %s is gone", planner.ErrLockLost, l.name)
 	}
 	return nil
 }

@@ -86,6 +86,7 @@ func (b *bench) run(ctx context.Context) Result {
 			p.killOnce.Do(func() { close(p.killed) })
 		}
 		_ = p.clientEnd.Close()
+		p.endOutput(nil)
 	}
 	taken, released := len(b.scopes), 0
 	for _, c := range b.calls {

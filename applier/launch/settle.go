@@ -49,7 +49,7 @@ func (r *run) stopAll(ctx context.Context) bool {
 		}
 		cancel()
 		if c.tried {
-			if err := c.drain(drainLimit); err != nil {
+			if err := c.drain(drainLimit, r.output.moving(), r.Kill); err != nil {
 				r.unsettled = append(r.unsettled, fmt.Errorf("%s: %w", c.addr, err))
 			}
 		}

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func TestRefusals(t *testing.T) {
 				return nil, &planner.LockedError{What: string(login), Info: planner.LockInfo{Who: "ann@host"}}
 			}
 		}, "ann@host", "", "another run is at work"},
-		"lock lost":     {func(b *bench) { b.lease.lost = true }, "is gone", "", "docker container prune took it"},
+		"lock lost":     {func(b *bench) { b.lease.lost.Store(true) }, "is gone", "", "docker container prune took it"},
 		"no credential": {func(b *bench) { b.Credentials = func() (map[string][]byte, error) { return nil, nil } }, "token is empty", "", "nothing may start in vain"},
 		"bad credential": {func(b *bench) {
 			b.Credentials = func() (map[string][]byte, error) { return nil, errors.New("T is not set") }
@@ -280,6 +281,62 @@ func TestEngineIsLost(t *testing.T) {
 		}
 		if res.Unsettled == nil || !strings.Contains(res.Unsettled.Error(), "may still run") {
 			t.Errorf("unsettled = %v: nobody can know whether the agent has ended", res.Unsettled)
+		}
+	})
+}
+
+func TestLeaseIsRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(time.Hour, 0)))
+		time.AfterFunc(3*time.Second, func() { b.lease.lost.Store(true) })
+		began := time.Now()
+		if res := b.run(t.Context()); res.Code != int(CodeDrift) || time.Since(began) > 5*time.Second {
+			t.Errorf("code %d (%v) after %s", res.Code, res.Decision, time.Since(began))
+		}
+	})
+}
+
+// slowReader takes its time for each write.
+type slowReader struct {
+	each time.Duration
+	got  bytes.Buffer
+}
+
+func (s *slowReader) Write(p []byte) (int, error) {
+	time.Sleep(s.each)
+	return s.got.Write(p)
+}
+
+func TestSlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		slow := &slowReader{each: time.Minute}
+		b.Stdout = slow
+		res := b.run(t.Context())
+		if res.Code != 0 || res.By != ByAgent || res.Unsettled != nil || slow.got.Len() == 0 {
+			t.Errorf("%+v (%v), got %q: the agent ended well, and whoever reads may take long", res, res.Decision, &slow.got)
+		}
+	})
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.Stdout = &slowReader{each: time.Hour}
+		time.AfterFunc(10*time.Minute, func() { close(b.killChannel) })
+		began := time.Now()
+		if res := b.run(t.Context()); time.Since(began) > 11*time.Minute || res.Unsettled == nil {
+			t.Errorf("%+v after %s: the second Ctrl-C waits for nobody", res, time.Since(began))
+		}
+	})
+}
+
+func TestTooManyAddresses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		for i := range 10000 {
+			b.HostAddresses = append(b.HostAddresses, fmt.Sprintf("10.0.%d.%d", i/256, i%256))
+		}
+		if res := b.run(t.Context()); res.Code != int(CodeProof) || !strings.Contains(res.Decision.Error(), "too large") {
+			t.Errorf("code %d (%v): it must say why at once", res.Code, res.Decision)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
@@ -80,9 +81,23 @@ type bound struct {
 	left int64
 	used chan struct{} // closed when the budget is exceeded
 	over bool
+	// writing counts the writes that are under way, wrote all that have ended.
+	writing, wrote atomic.Int64
 }
 
 func newBound(n int64) *bound { return &bound{left: n, used: make(chan struct{})} }
+
+// moving returns a function that reports whether something was written since it was called last, or
+// waits for whoever reads to take it.
+func (b *bound) moving() func() bool {
+	var last int64
+	return func() bool {
+		n := b.wrote.Load()
+		moved := n != last
+		last = n
+		return moved || b.writing.Load() > 0
+	}
+}
 
 // writer is one of the streams. Errors of w are remembered and end nothing: an agent does not stop
 // because nobody wants to see its output any more.
@@ -95,6 +110,8 @@ type boundWriter struct {
 
 func (w *boundWriter) Write(p []byte) (int, error) {
 	b := w.bound
+	b.writing.Add(1)
+	defer func() { b.wrote.Add(1); b.writing.Add(-1) }()
 	// Two streams into one log: written under the lock, so that no write is torn.
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,0 +1,73 @@
+package launch_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRealCrash kills sandplan after each call to the engine that a run makes, as kill -9 does: whatever
+// it had started ends with its lease, and the next run takes over, arms again what has to be, and works.
+// SANDPLAN_TEST_FULL tries every call, otherwise it is every fifth.
+func TestRealCrash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 6, map[string][]string{"job": {"say=ran"}}, nil)
+	w.bin = filepath.Join(t.TempDir(), "sandplan")
+	build := exec.Command("go", "build", "-tags", "sandplantest", "-o", w.bin, "github.com/sandplan/sandplan/cmd/sandplan")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	w.apply()
+	count := filepath.Join(t.TempDir(), "calls")
+	w.env = []string{"SANDPLAN_TEST_CALLS=" + count}
+	w.must("run", "invocation.job")
+	text, err := os.ReadFile(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || calls < 20 {
+		t.Fatalf("a run makes %q calls, %v", text, err)
+	}
+	step := 5
+	if os.Getenv("SANDPLAN_TEST_FULL") != "" {
+		step = 1
+	}
+	t.Logf("a run makes %d calls", calls)
+	died := 0
+	for n := 1; n <= calls; n += step {
+		w.env = []string{"SANDPLAN_TEST_KILL_AT=" + strconv.Itoa(n)}
+		e := w.sandplan("run", "invocation.job")
+		w.env = nil
+		if e.code == -1 {
+			died++
+		}
+		for _, part := range []string{"proxy", "agent"} {
+			// It may have died between removing a container and making it anew.
+			if c, ok := w.find("invocation.job." + part); ok {
+				within(t, 6*time.Second, part+" ends with its lease", w.stopped(c.ID))
+			}
+		}
+		if e := w.sandplan("plan"); e.code != 0 {
+			t.Errorf("killed after call %d: plan: exit code %d\n%s", n, e.code, e.stderr)
+		}
+		e = w.sandplan("run", "invocation.job")
+		if e.code == 125 && strings.Contains(e.stderr, "is missing") {
+			// It died while it armed the invocation again.
+			w.must("apply", "-auto-approve")
+			e = w.sandplan("run", "invocation.job")
+		}
+		if e.code != 0 || e.stdout != "ran\n" || !strings.Contains(e.stderr, "Armed again") {
+			t.Fatalf("killed after call %d: the next run: exit code %d, stdout %q\n%s", n, e.code, e.stdout, e.stderr)
+		}
+	}
+	// The number of calls differs a little from run to run, by how often the sandbox is looked at.
+	if least := calls/step - 5; died < least {
+		t.Errorf("it died %d times, expected at least %d", died, least)
+	}
+}

@@ -1,0 +1,130 @@
+package launch_test
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+)
+
+// TestRealEnds ends running agents from outside, in every way that can happen.
+func TestRealEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, map[string][]string{"job": {"say=up", "sleep=1h"}}, nil)
+	w.apply()
+	const agent, proxy, address = "invocation.job.agent", "invocation.job.proxy", "invocation.job"
+	bg := context.Background()
+
+	t.Run("client killed", func(t *testing.T) {
+		cmd, _, _ := w.running(t, address)
+		a, p := w.container(agent).ID, w.container(proxy).ID
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		took := within(t, 6*time.Second, "agent and proxy end with their lease", func() bool { return w.stopped(a)() && w.stopped(p)() })
+		t.Logf("ended %s after kill -9 of the client", took)
+		if e := w.sandplan("plan"); e.code != 0 {
+			t.Errorf("plan afterwards: exit code %d\n%s", e.code, e.stderr)
+		}
+		// The dead run's lease is taken over, and what it left is armed again.
+		cmd, _, _ = w.running(t, address)
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+	})
+	ends := []struct {
+		name string
+		do   func(t *testing.T, cmd *exec.Cmd) error
+		code int
+		most time.Duration
+	}{
+		{"proxy killed", func(*testing.T, *exec.Cmd) error { return w.cli.ContainerKill(bg, w.container(proxy).ID, "KILL") }, 123, 5 * time.Second},
+		{"agent killed", func(*testing.T, *exec.Cmd) error { return w.cli.ContainerKill(bg, w.container(agent).ID, "KILL") }, 137, 5 * time.Second},
+		{"update while it runs", func(*testing.T, *exec.Cmd) error {
+			_, err := w.cli.ContainerUpdate(bg, w.container(agent).ID, container.UpdateConfig{Resources: container.Resources{Memory: 8 << 30, MemorySwap: 8 << 30}})
+			return err
+		}, 120, 5 * time.Second},
+		{"connect while it runs", func(*testing.T, *exec.Cmd) error {
+			return w.cli.NetworkConnect(bg, "bridge", w.container(agent).ID, nil)
+		}, 120, 5 * time.Second},
+		{"proxy restarted", func(*testing.T, *exec.Cmd) error {
+			none := 0
+			return w.cli.ContainerRestart(bg, w.container(proxy).ID, container.StopOptions{Timeout: &none})
+		}, 123, 8 * time.Second},
+		{"interrupted", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGINT) }, 130, 15 * time.Second},
+		{"terminated", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGTERM) }, 130, 15 * time.Second},
+		{"interrupted twice", func(_ *testing.T, cmd *exec.Cmd) error {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				return err
+			}
+			time.Sleep(100 * time.Millisecond)
+			return cmd.Process.Signal(syscall.SIGINT)
+		}, 130, 5 * time.Second},
+	}
+	for _, c := range ends {
+		t.Run(c.name, func(t *testing.T) {
+			// What the one before left to be looked at (drift) is put right first.
+			w.must("apply", "-auto-approve")
+			cmd, _, stderr := w.running(t, address)
+			a, p := w.container(agent).ID, w.container(proxy).ID
+			began := time.Now()
+			if err := c.do(t, cmd); err != nil {
+				t.Fatal(err)
+			}
+			took := within(t, c.most, "the agent is stopped", w.stopped(a))
+			err := cmd.Wait()
+			t.Logf("agent stopped after %s, sandplan ended after %s: %v", took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), err)
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit code %d, want %d\n%s", code, c.code, stderr.bytes())
+			}
+			lines := strings.Split(strings.TrimSpace(string(stderr.bytes())), "\n")
+			if !strings.HasPrefix(lines[len(lines)-1], "sandplan:") {
+				t.Errorf("the last line is %q", lines[len(lines)-1])
+			}
+			// One that was restarted behind our back has no lease, and ends by itself.
+			within(t, 6*time.Second, "the proxy is stopped", w.stopped(p))
+		})
+	}
+}
+
+// TestRealTogether runs several things at once: what belongs to a live run is left alone by all others,
+// and nobody else is disturbed.
+func TestRealTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4, map[string][]string{"held": {"say=up", "sleep=1h"}, "quick": {"say=up"}},
+		map[string]string{"held": "  phase = phase.review"})
+	w.apply()
+	held, stdout, _ := w.running(t, "invocation.held")
+	for _, c := range []struct {
+		args   []string
+		code   int
+		want   string // in stderr
+		reason string
+	}{
+		{[]string{"run", "invocation.held"}, 125, "lock", "the lease is held"},
+		{[]string{"dispatch", "invocation.held", "test"}, 125, "lock", "a runner takes the lease, too"},
+		{[]string{"apply", "-auto-approve"}, 0, "", "nothing differs"},
+		{[]string{"apply", "-auto-approve", "-replace=invocation.held.agent"}, 1, "invocation.held", "nobody replaces what runs"},
+		{[]string{"destroy", "-auto-approve"}, 1, "invocation.held", "nobody removes what runs"},
+		{[]string{"drift"}, 0, "", "what runs under its lease is no drift"},
+		{[]string{"run", "invocation.quick"}, 0, "", "another invocation is free"},
+		{[]string{"dispatch", "invocation.quick", "test"}, 3, "", "its runner, too"},
+	} {
+		e := w.sandplan(c.args...)
+		if e.code != c.code || !strings.Contains(e.stderr, c.want) {
+			t.Errorf("%v: exit code %d, want %d with %q (%s)\n%s%s", c.args, e.code, c.code, c.want, c.reason, e.stdout, e.stderr)
+		}
+	}
+	if err := held.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if _ = held.Wait(); held.ProcessState.ExitCode() != 130 || string(stdout.bytes()) != "up\n" {
+		t.Errorf("the run that was held: exit code %d, stdout %q", held.ProcessState.ExitCode(), stdout.bytes())
+	}
+}
