@@ -144,7 +144,7 @@ invocation "locked" {
 func TestCompileRefusesWritableConfiguration(t *testing.T) {
 	w := newWorld(t)
 	w.dir = w.repo
-	block := fmt.Sprintf("\ninvocation \"one\" {\n  vendor   = vendor.local\n  phase    = phase.fix\n  worktree = %q\n}\n", w.repo)
+	block := w.one("fix")
 	s := w.load(w.config("10.231.112.0/20", block))
 	_, diags := w.engine.Compile(t.Context(), s, w.observe(t.Context()))
 	if len(diags) != 1 || diags[0].Summary != summaryExposed || !strings.Contains(diags[0].Detail, "subdirectory") || !strings.Contains(diags[0].Detail, "git worktree add") {
@@ -172,7 +172,7 @@ func TestCompileRefusesWritableConfiguration(t *testing.T) {
 
 func TestCompileNeedsAStaticBinary(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.112.0/20", fmt.Sprintf("\ninvocation \"one\" {\n  vendor   = vendor.local\n  phase    = phase.planning\n  worktree = %q\n}\n", w.repo)))
+	s := w.load(w.config("10.231.112.0/20", w.one("planning")))
 	o := w.engine.options
 	o.Self = "/bin/sh"
 	e, err := Open(t.Context(), o)
@@ -238,6 +238,9 @@ func TestPinLooksInside(t *testing.T) {
 	}
 	if plain, err := w.engine.Pin(t.Context(), ref, false); err != nil || plain.Inspected || plain.Shell {
 		t.Errorf("an image of a runner is not looked into: %+v, %v", plain, err)
+	}
+	if _, err := w.engine.Pin(t.Context(), "sandplan-test/nowhere:1", true); err == nil || !strings.Contains(err.Error(), "scripts/agent-image claude|codex VERSION sandplan-test/nowhere:1") {
+		t.Errorf("an agent image that is not there: %v", err)
 	}
 	if _, err := w.engine.Pin(t.Context(), "sandplan-test/nowhere:1", false); err == nil || !strings.Contains(err.Error(), "docker build -t sandplan-test/nowhere:1") {
 		t.Errorf("an image that is not there: %v", err)

@@ -28,8 +28,12 @@ const kindInspection planner.Kind = "inspection"
 func (e *Engine) Pin(ctx context.Context, ref string, agent bool) (hclspec.LockImage, error) {
 	got, err := e.imageAt(ctx, ref)
 	if errdefs.IsNotFound(err) {
+		hint := ""
+		if agent {
+			hint = fmt.Sprintf(". An image for Claude Code or Codex is made by `scripts/agent-image claude|codex VERSION %s` in sandplan's repository, or from a Dockerfile in docs/vendors.md", ref)
+		}
 		return hclspec.LockImage{}, fmt.Errorf("the engine (%s) has no image %s: build it (`docker build -t %s DIRECTORY`), load it (`docker load -i FILE`), "+
-			"or pull it (`docker pull %s`), then run `sandplan init` again", e.host, ref, ref, ref)
+			"or pull it (`docker pull %s`), then run `sandplan init` again%s", e.host, ref, ref, ref, hint)
 	}
 	if err != nil {
 		return hclspec.LockImage{}, err
