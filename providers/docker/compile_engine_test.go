@@ -206,6 +206,28 @@ func (w *world) destroy(s planner.Snapshot) {
 	}
 }
 
+// one is a block for an invocation of that name on the world's repository.
+func (w *world) one(phase string) string {
+	return fmt.Sprintf("\ninvocation \"one\" {\n  vendor   = vendor.local\n  phase    = phase.%s\n  worktree = %q\n}\n", phase, w.repo)
+}
+
+// makeOne compiles and makes a configuration of one invocation.
+func (w *world) makeOne(pool string) (*Compiled, planner.IDs) {
+	w.t.Helper()
+	c := w.compile(w.load(w.config(pool, w.one("review"))))
+	return c, w.apply(c)
+}
+
+// resource is the wanted object at an address.
+func (c *Compiled) resource(a planner.Address) planner.Resource {
+	for _, r := range c.resources {
+		if r.Addr == a {
+			return r
+		}
+	}
+	panic("nothing is wanted at " + a)
+}
+
 // differences are all fields in which the engine differs from what is wanted, as "address path".
 func differences(c *Compiled, s planner.Snapshot) []string {
 	var out []string

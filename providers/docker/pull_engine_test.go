@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -73,20 +72,14 @@ func TestApplyPullsAPinnedImage(t *testing.T) {
 		t.Fatal("the image is still there")
 	}
 
-	s := w.load(strings.Replace(w.config("10.231.112.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.planning
-  worktree = %q
-}
-`, w.repo)), w.agent, ref, 1))
+	s := w.load(strings.Replace(w.config("10.231.112.0/20", w.one("planning")), w.agent, ref, 1))
 	s.Lock.Images = []hclspec.LockImage{pin}
 	c := w.compile(s)
 	const addr planner.Address = "vendor.local.image"
 	if _, there := func() (planner.Object, bool) { snap := c.Complete(w.observe(ctx)); return snap.Object(addr) }(); there {
 		t.Error("an image that is not there is an object")
 	}
-	resource := c.resources[indexOf(c, addr)]
+	resource := c.resource(addr)
 
 	if o, err := c.Create(ctx, resource, nil); err == nil || !strings.Contains(err.Error(), "docker pull "+host+"/team/agent@sha256:") {
 		t.Errorf("pulled without a password: %+v, %v", o, err)
@@ -121,26 +114,11 @@ invocation "one" {
 	}
 }
 
-func indexOf(c *Compiled, a planner.Address) int {
-	for i, r := range c.resources {
-		if r.Addr == a {
-			return i
-		}
-	}
-	panic("no resource " + a)
-}
-
 // An image of ours that is missing when something is made from it is loaded then, and stays as long
 // as something is made from it.
 func TestOwnImageComesAndGoes(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.112.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.planning
-  worktree = %q
-}
-`, w.repo)))
+	s := w.load(w.config("10.231.112.0/20", w.one("planning")))
 	c := w.compile(s)
 	ctx := t.Context()
 	own, err := w.engine.own()
@@ -151,7 +129,7 @@ invocation "one" {
 	if there() {
 		t.Fatal("the image of this very binary is there already")
 	}
-	shim, err := c.Create(ctx, c.resources[indexOf(c, planner.AddrShim)], nil)
+	shim, err := c.Create(ctx, c.resource(planner.AddrShim), nil)
 	if err != nil || !there() {
 		t.Fatalf("the shim volume without its image: %v, image there: %v", err, there())
 	}

@@ -151,17 +151,9 @@ func agentTamperings(w *world) []tampering {
 
 func TestTamperedAgentIsSeen(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.16.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.review
-  worktree = %q
-}
-`, w.repo)))
-	c := w.compile(s)
-	ids := w.apply(c)
+	c, ids := w.makeOne("10.231.16.0/20")
 	const addr planner.Address = "invocation.one.agent"
-	wanted := c.resources[slices.IndexFunc(c.resources, func(r planner.Resource) bool { return r.Addr == addr })]
+	wanted := c.resource(addr)
 	labels := labelsFor(w.scope(), w.engine.options.Origin, wanted)
 	t.Cleanup(func() { // the engine makes it for the container that asks for it
 		_ = w.engine.cli.VolumeRemove(context.Background(), objectName(w.scope(), planner.AddrShim, "another"), false)
@@ -230,23 +222,9 @@ func requireNamed(t *testing.T, w *world, wanted planner.Resource, tt tampering)
 
 func TestChangedInPlaceIsSeen(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.32.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.review
-  worktree = %q
-}
-invocation "two" {
-  vendor   = vendor.local
-  phase    = phase.review
-  worktree = %q
-}
-`, w.repo, w.repo)))
+	s := w.load(w.config("10.231.32.0/20", w.one("review")+strings.Replace(w.one("review"), `"one"`, `"two"`, 1)))
 	c := w.compile(s)
 	ids := w.apply(c)
-	resource := func(a planner.Address) planner.Resource {
-		return c.resources[slices.IndexFunc(c.resources, func(r planner.Resource) bool { return r.Addr == a })]
-	}
 	agent, proxy := ids["invocation.one.agent"], ids["invocation.one.proxy"]
 	cli, ctx := w.engine.cli, t.Context()
 	for _, tt := range []struct {
@@ -279,7 +257,7 @@ invocation "two" {
 			t.Errorf("%s: %v", tt.reason, err)
 			continue
 		}
-		requireNamed(t, w, resource(tt.addr), tt.tampering)
+		requireNamed(t, w, c.resource(tt.addr), tt.tampering)
 	}
 }
 
@@ -287,18 +265,10 @@ invocation "two" {
 // as created: whatever is on it has one network too many, or the wrong one.
 func TestNetworkNamedAsARoleIsForeign(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.96.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.review
-  worktree = %q
-}
-`, w.repo)))
-	c := w.compile(s)
-	ids := w.apply(c)
+	c, ids := w.makeOne("10.231.96.0/20")
 	cli, ctx := w.engine.cli, t.Context()
 	const addr planner.Address = "invocation.one.agent"
-	wanted := c.resources[slices.IndexFunc(c.resources, func(r planner.Resource) bool { return r.Addr == addr })]
+	wanted := c.resource(addr)
 	agent, own := ids[addr], ids["invocation.one.network"]
 	address := c.Allocation().Networks["invocation.one"].Agent.String()
 	fixed := func(address string) *network.EndpointSettings {
@@ -368,16 +338,8 @@ invocation "one" {
 
 func TestTamperedShimIsSeen(t *testing.T) {
 	w := newWorld(t)
-	s := w.load(w.config("10.231.48.0/20", fmt.Sprintf(`
-invocation "one" {
-  vendor   = vendor.local
-  phase    = phase.review
-  worktree = %q
-}
-`, w.repo)))
-	c := w.compile(s)
-	w.apply(c)
-	shimResource := c.resources[slices.IndexFunc(c.resources, func(r planner.Resource) bool { return r.Addr == planner.AddrShim })]
+	c, _ := w.makeOne("10.231.48.0/20")
+	shimResource := c.resource(planner.AddrShim)
 	v, err := w.engine.cli.VolumeInspect(t.Context(), c.desired[planner.AddrShim].(desiredShim).name())
 	if err != nil {
 		t.Fatal(err)
