@@ -16,13 +16,14 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sandplan/sandplan/testfixtures/tlsserver"
 )
 
 func main() {
@@ -44,16 +45,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	names := strings.Split(*name, ",")
-	ca, err := loadAuthority(*caOut)
+	ca, err := tlsserver.Load(*caOut)
 	if err != nil {
 		return err
 	}
-	cert, err := ca.issue(names)
+	cert, err := ca.Issue(names)
 	if err != nil {
 		return err
 	}
-	lc := net.ListenConfig{Control: freebind}
-	ln, err := lc.Listen(ctx, "tcp", *listen)
+	ln, err := tlsserver.Listen(ctx, *listen)
 	if err != nil {
 		return err
 	}
@@ -84,17 +84,6 @@ func (q quiet) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return q.w.Write(p)
-}
-
-// freebind allows an address that no interface has yet.
-func freebind(_, _ string, c syscall.RawConn) error {
-	var err error
-	if e := c.Control(func(fd uintptr) {
-		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_IP, syscall.IP_FREEBIND, 1)
-	}); e != nil {
-		return e
-	}
-	return err
 }
 
 // handler answers every request the same way.

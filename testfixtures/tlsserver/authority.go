@@ -1,4 +1,6 @@
-package main
+// Package tlsserver is what the local vendors of tests have in common: a certificate authority of their own,
+// and an address that need not exist yet.
+package tlsserver
 
 import (
 	"crypto/ecdsa"
@@ -17,8 +19,8 @@ import (
 	"time"
 )
 
-// authority is a certificate authority for tests.
-type authority struct {
+// Authority is a certificate authority for tests.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
@@ -26,8 +28,8 @@ type authority struct {
 // validity is long enough for a test machine that keeps its fixtures.
 const validity = 365 * 24 * time.Hour
 
-// loadAuthority reads the authority in file and file.key, or makes one there.
-func loadAuthority(file string) (*authority, error) {
+// Load reads the authority in file and file.key, or makes one there.
+func Load(file string) (*Authority, error) {
 	certPEM, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return newAuthority(file)
@@ -50,10 +52,10 @@ func loadAuthority(file string) (*authority, error) {
 	if !ok || time.Now().Add(time.Hour).After(pair.Leaf.NotAfter) {
 		return newAuthority(file)
 	}
-	return &authority{pair.Leaf, key}, nil
+	return &Authority{pair.Leaf, key}, nil
 }
 
-func newAuthority(file string) (*authority, error) {
+func newAuthority(file string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -76,11 +78,11 @@ func newAuthority(file string) (*authority, error) {
 	if err := writePEM(file+".key", "PRIVATE KEY", keyDER, 0o600); err != nil {
 		return nil, err
 	}
-	return &authority{cert, key}, writePEM(file, "CERTIFICATE", der, 0o644)
+	return &Authority{cert, key}, writePEM(file, "CERTIFICATE", der, 0o644)
 }
 
-// issue makes a server's certificate for names, which may be addresses.
-func (a *authority) issue(names []string) (tls.Certificate, error) {
+// Issue makes a server's certificate for names, which may be addresses.
+func (a *Authority) Issue(names []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
