@@ -186,31 +186,8 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 			return err
 		}
 	}
-	v["Containers"] = strangers(v, l.refs)
+	v["Containers"] = strangers(l, v)
 	return nil
-}
-
-// strangers are the endpoints of a network that have no business there.
-func strangers(v tree, refs map[string]planner.Address) map[string]any {
-	id, _ := readIdentity(labelsOf(v["Labels"]))
-	out := map[string]any{}
-	endpoints, _ := dict(v["Containers"]).(map[string]any)
-	for container, endpoint := range endpoints {
-		if !belongs(id.address, refs[container]) {
-			out[container] = endpoint
-		}
-	}
-	return out
-}
-
-// belongs reports whether the container at an address may be attached to the network at another one.
-func belongs(network, container planner.Address) bool {
-	part := container.Part()
-	if network == planner.AddrUplink {
-		return part == planner.PartProxy
-	}
-	return container.Invocation() != "" && container.Invocation() == network.Invocation() &&
-		(part == planner.PartProxy || part == planner.PartAgent)
 }
 
 func createNetwork(ctx context.Context, e *Engine, name string, r network.CreateOptions, labels map[string]string) (string, error) {

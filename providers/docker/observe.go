@@ -31,6 +31,8 @@ type look struct {
 	listed map[listName][]tree
 	// refs are the scope's objects by engine ID.
 	refs map[string]planner.Address
+	// joining are the containers that name a network, see there.
+	joining map[string]map[string]string
 	// bridges are this machine's bridges with their number of ports.
 	bridges map[string]int
 

@@ -64,6 +64,7 @@ func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(plann
 	if err := l.begin(ctx, query); err != nil {
 		return s, err
 	}
+	l.joining = joining(l.listed[listContainers])
 	objects := l.claim()
 	l.checkNamespaces()
 	if wanted != nil {

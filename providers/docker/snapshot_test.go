@@ -83,6 +83,30 @@ func TestForeignEndpoint(t *testing.T) {
 			t.Errorf("a foreign container on the network is seen at %q", got)
 		}
 	}
+	armed, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)},
+		&container.HostConfig{NetworkMode: "none"}, nil, nil, unique("dc-armed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.removeLock(context.Background(), armed.ID) }()
+	if err := e.cli.NetworkDisconnect(t.Context(), made.ID, id, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := differsAt(t, e, s, want); got != "" {
+		t.Errorf("after it left, seen at %q", got)
+	}
+	if err := e.cli.NetworkDisconnect(t.Context(), "none", armed.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.cli.NetworkConnect(t.Context(), made.ID, armed.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := differsAt(t, e, s, want); got != "Containers" {
+		t.Errorf("a foreign container that will join when it starts is seen at %q", got)
+	}
+	if err := e.cli.NetworkConnect(t.Context(), made.ID, id, nil); err != nil {
+		t.Fatal(err)
+	}
 	// A destroy must not be stopped by it, and must not touch the container itself.
 	if err := e.Delete(t.Context(), made); err != nil {
 		t.Fatal(err)
@@ -134,7 +158,7 @@ func startedStranger(t *testing.T, e *Engine, network string) string {
 		t.Fatal(err)
 	}
 	made, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: img.ID, User: "65532"},
-		&container.HostConfig{NetworkMode: container.NetworkMode(network)}, nil, nil, unique("dc-stranger"))
+		&container.HostConfig{NetworkMode: "bridge"}, nil, nil, unique("dc-stranger"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +168,9 @@ func startedStranger(t *testing.T, e *Engine, network string) string {
 		}
 	})
 	if err := e.cli.ContainerStart(t.Context(), made.ID, container.StartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.cli.NetworkConnect(t.Context(), network, made.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	return made.ID

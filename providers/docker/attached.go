@@ -1,0 +1,59 @@
+package docker
+
+import "github.com/sandplan/sandplan/planner"
+
+// strangers are the containers on a network that have no business there: those that are attached now,
+// and those that will be when they start, which no list of endpoints names.
+func strangers(l *look, v tree) map[string]any {
+	id, _ := readIdentity(labelsOf(v["Labels"]))
+	out := map[string]any{}
+	endpoints, _ := dict(v["Containers"]).(map[string]any)
+	for container, endpoint := range endpoints {
+		if !belongs(id.address, l.refs[container]) {
+			out[container] = endpoint
+		}
+	}
+	for _, key := range []string{treeID(v), treeName(v)} {
+		for container, name := range l.joining[key] {
+			if out[container] == nil && !belongs(id.address, l.refs[container]) {
+				out[container] = map[string]any{"Name": name}
+			}
+		}
+	}
+	return out
+}
+
+// joining are the containers that name a network, by what they call it (its ID or its name) and their ID.
+func joining(containers []tree) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, c := range containers {
+		note := func(network any) {
+			if key, ok := network.(string); ok && key != "" {
+				if out[key] == nil {
+					out[key] = map[string]string{}
+				}
+				out[key][treeID(c)] = treeName(c)
+			}
+		}
+		host, _ := c["HostConfig"].(map[string]any)
+		note(host["NetworkMode"])
+		settings, _ := c["NetworkSettings"].(map[string]any)
+		networks, _ := settings["Networks"].(map[string]any)
+		for key, endpoint := range networks {
+			e, _ := endpoint.(map[string]any)
+			note(key)
+			note(e["NetworkID"])
+		}
+	}
+	return out
+}
+
+// belongs reports whether the container at an address may be attached to the network at another one.
+func belongs(network, container planner.Address) bool {
+	part := container.Part()
+	if network == planner.AddrUplink {
+		return part == planner.PartProxy
+	}
+	return container.Invocation() != "" && container.Invocation() == network.Invocation() &&
+		(part == planner.PartProxy || part == planner.PartAgent)
+}
