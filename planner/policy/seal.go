@@ -39,6 +39,7 @@ func Seal(s *hclspec.Spec, addr string) (Command, error) {
 	var b build
 	if prof, ok := profileOf(p.vendor.Kind.V); ok {
 		b = prof.build(agent{tools: effectiveTools(p.phase), model: p.vendor.Model.V})
+		b.env = append(b.env, testEnv(p.vendor.Kind.V)...)
 		c.version = p.vendor.Version.V
 		if c.version == "" {
 			c.version = prof.versions[0]
@@ -174,7 +175,9 @@ func hostsOf(v hclspec.Vendor) []Host {
 	var out []Host
 	for _, h := range v.Hosts {
 		host := Host{Name: h.Name, Port: 443, TLS: true, Decl: "vendor." + v.Name}
-		if !builtin {
+		if builtin {
+			testPin(&host)
+		} else {
 			host.Port, host.TLS = h.Port.V, h.TLS.V
 			host.Decl += ".host[" + strconv.Quote(h.Name) + "]"
 			for _, a := range h.Addresses.V {
