@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -333,14 +332,13 @@ func excerpt(v any) string {
 
 // decodeTree reads one JSON object, or fails: a reply that is none must never look like an empty object.
 func decodeTree(raw []byte) (tree, error) {
-	var t tree
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&t); err != nil {
-		return nil, fmt.Errorf("the engine's reply is not a JSON object: %w", err)
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the engine's reply: %w", err)
 	}
-	if t == nil {
-		return nil, fmt.Errorf("the engine's reply is null where an object was expected")
+	t, ok := v.(tree)
+	if !ok {
+		return nil, fmt.Errorf("the engine's reply is %s and not a JSON object", excerpt(v))
 	}
 	return t, nil
 }
@@ -361,11 +359,19 @@ func treeOf(request any) tree {
 
 // decodeTrees reads a list of JSON objects; null is the empty list.
 func decodeTrees(raw []byte) ([]tree, error) {
-	var out []tree
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&out); err != nil {
-		return nil, fmt.Errorf("the engine's reply is not a list of JSON objects: %w", err)
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the engine's reply: %w", err)
+	}
+	items, ok := v.([]any)
+	if !ok && v != nil {
+		return nil, fmt.Errorf("the engine's reply is %s and not a list", excerpt(v))
+	}
+	out := make([]tree, len(items))
+	for i, item := range items {
+		if out[i], ok = item.(tree); !ok {
+			return nil, fmt.Errorf("the engine's reply has %s in a list of objects", excerpt(item))
+		}
 	}
 	return out, nil
 }

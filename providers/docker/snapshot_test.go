@@ -33,7 +33,7 @@ func TestLookSurvivesOneBrokenObject(t *testing.T) {
 		{"the connection is lost", dockertest.Fault{Call: inspect, Cut: true}, "", "look again at"},
 		{"a list cannot be read", dockertest.Fault{Call: "^GET /networks$", Status: 500, Message: "busy"}, "", "list network"},
 		{"a list is null", dockertest.Fault{Call: "^GET /containers/json$", Edit: func(any) any { return nil }}, "none", ""},
-		{"a list holds null", dockertest.Fault{Call: "^GET /networks$", Edit: func(any) any { return []any{nil} }}, "", ""},
+		{"a list holds null", dockertest.Fault{Call: "^GET /networks$", Edit: func(any) any { return []any{nil} }}, "", "null in a list"},
 	} {
 		p := dockertest.NewProxy(t, dockertest.Socket(t), tc.fault)
 		e := openSocket(t, p.Socket)
