@@ -1,6 +1,8 @@
 package hclspec
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -61,7 +63,7 @@ func (ev *evaluator) value(expr hcl.Expression, sc *scope) (cty.Value, hcl.Diagn
 	}
 	v, diags := expr.Value(ev.context(refs, sc))
 	if diags.HasErrors() {
-		return cty.DynamicVal, hideSensitive(diags)
+		return cty.DynamicVal, hideSensitive(hidePanics(diags))
 	}
 	return ev.meter.bound(v, expr.Range(), 1), diags
 }
@@ -116,6 +118,19 @@ func (ev *evaluator) noteFiles(files ...string) {
 	for _, f := range files {
 		ev.reading[f] = true
 	}
+}
+
+// hidePanics words the errors of functions that panicked. cty catches such panics (merge of a number, the
+// logarithm of -1, …) and gives the stack as the message, which is nothing for a user.
+func hidePanics(diags hcl.Diagnostics) hcl.Diagnostics {
+	for _, d := range diags {
+		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+		var caught function.PanicError
+		if ok && errors.As(call.FunctionCallError(), &caught) {
+			d.Detail = fmt.Sprintf("%s has no result for these arguments; they have the wrong type or are out of range.", call.CalledFunctionName())
+		}
+	}
+	return diags
 }
 
 // hideSensitive takes the details out of HCL's own diagnostics about expressions that use sensitive

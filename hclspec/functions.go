@@ -184,7 +184,7 @@ func costOfFormat(v cty.Value) int {
 
 // templateError is the first error of a template, as its caller reports it.
 func templateError(diags hcl.Diagnostics) error {
-	for _, d := range diags {
+	for _, d := range hidePanics(diags) {
 		if d.Severity == hcl.DiagError {
 			return fmt.Errorf("%s: %s", d.Summary, d.Detail)
 		}

@@ -38,7 +38,7 @@ func eval(t *testing.T, expr string) string {
 	files := map[string]string{
 		"sandplan.hcl": "sandplan {\n project = \"p\"\n}\nlocals {\n e = " + expr + "\n}\noutput \"o\" {\n value = jsonencode(local.e)\n}\n",
 		"a.txt":        "text\n", "bin": "\xff\xfe", "d/x.md": "1", "d/e/y.md": "2", "d/z.txt": "3", "t.tpl": "Hello ${name}%{ for x in list } ${x}%{ endfor }!",
-		"rec.tpl": "${templatefile(\"rec.tpl\", {})}", "bad.tpl": "${", "big.txt": strings.Repeat("x", maxDataFile+1),
+		"rec.tpl": "${templatefile(\"rec.tpl\", {})}", "bad.tpl": "${", "log.tpl": "${log(-1, 10)}", "big.txt": strings.Repeat("x", maxDataFile+1),
 	}
 	spec, diags := loadFiles(t, files, Vars{})
 	if diags.HasErrors() {
@@ -153,6 +153,8 @@ func TestFunctionsRefuse(t *testing.T) {
 		{`base64decode("//4=")`, "not UTF-8", ""},
 		{`replace("a", "/(/", "b")`, "not a regular expression", ""},
 		{`matchkeys(["a"], [], [])`, "same length", ""},
+		{`log(-1, 10)`, "log has no result for these arguments", "a panic of cty is no message"},
+		{`templatefile("log.tpl", {})`, "log has no result for these arguments", "in a template neither"},
 		{`timestamp()`, "no function named", "there is no clock"},
 		{`nonsensitive("x")`, "no function named", "there is no way back"},
 		{`env("HOME")`, "no function named", "there is no environment"},
