@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandplan/sandplan/testfixtures/tlsserver"
 	"github.com/sandplan/sandplan/testfixtures/vendormock"
 )
 
@@ -33,8 +34,13 @@ func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:8443", "ADDRESS:PORT")
 	ca := flags.String("ca", "ca.pem", "file of the authority's certificate; made unless it is there")
+	only := flags.Bool("make-ca", false, "make the authority and end")
 	file := flags.String("script", "", "JSON file of a script: calls, answer, status, settings, cut")
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *only {
+		_, err := tlsserver.Load(*ca)
 		return err
 	}
 	script := vendormock.Script{Answer: "hello from the mock"}
