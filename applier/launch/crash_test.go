@@ -12,7 +12,7 @@ import (
 
 // TestRealCrash kills sandplan after each call to the engine that a run makes, as kill -9 does: whatever
 // it had started ends with its lease, and the next run takes over, arms again what has to be, and works.
-// SANDPLAN_TEST_FULL tries every call, otherwise it is every fifth.
+// SANDPLAN_TEST_FULL tries every call, otherwise it is every eighth.
 func TestRealCrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, map[string][]string{"job": {"say=ran"}}, nil)
@@ -34,7 +34,7 @@ func TestRealCrash(t *testing.T) {
 	if err != nil || calls < 20 {
 		t.Fatalf("a run makes %q calls, %v", text, err)
 	}
-	step := 5
+	step := 8
 	if os.Getenv("SANDPLAN_TEST_FULL") != "" {
 		step = 1
 	}

@@ -97,8 +97,8 @@ func TestRealEnds(t *testing.T) {
 // and nobody else is disturbed.
 func TestRealTogether(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 4, map[string][]string{"held": {"say=up", "sleep=1h"}, "quick": {"say=up"}},
-		map[string]string{"held": "  phase = phase.review"})
+	w := newWorld(t, 4, map[string][]string{"held": {"say=up", "sleep=1h"}, "quick": {"say=up"}, "kept": {"say=x"}, "gone": {"say=x"}},
+		map[string]string{"kept": "  after_run = \"keep\"", "gone": "  after_run = \"dispose\""})
 	w.apply()
 	held, stdout, _ := w.running(t, "invocation.held")
 	for _, c := range []struct {
@@ -120,6 +120,26 @@ func TestRealTogether(t *testing.T) {
 		if e.code != c.code || !strings.Contains(e.stderr, c.want) {
 			t.Errorf("%v: exit code %d, want %d with %q (%s)\n%s%s", c.args, e.code, c.code, c.want, c.reason, e.stdout, e.stderr)
 		}
+	}
+	for _, c := range []struct {
+		args   []string
+		code   int
+		want   string
+		reason string
+	}{
+		{[]string{"run", "invocation.kept"}, 0, "Kept as it ended", "after_run = keep"},
+		{[]string{"plan", "-detailed-exitcode"}, 2, "", "what was kept has run"},
+		{[]string{"run", "invocation.kept"}, 0, "Arming again", "and is armed before the next run"},
+		{[]string{"run", "invocation.gone"}, 0, "Removed from the engine", "after_run = dispose"},
+		{[]string{"run", "invocation.gone"}, 125, "sandplan:", "nothing is left of it"},
+	} {
+		e := w.sandplan(c.args...)
+		if e.code != c.code || !strings.Contains(e.stderr, c.want) {
+			t.Errorf("%v: exit code %d, want %d with %q (%s)\n%s%s", c.args, e.code, c.code, c.want, c.reason, e.stdout, e.stderr)
+		}
+	}
+	if _, ok := w.find("invocation.gone.agent"); ok {
+		t.Error("the disposed agent is still there")
 	}
 	if err := held.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

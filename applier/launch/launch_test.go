@@ -118,7 +118,7 @@ func TestRunGoesWell(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := newBench(t)
 		res := b.run(t.Context())
-		if res.Code != 0 || res.By != ByAgent || res.Unsettled != nil {
+		if res.Code != 0 || res.By != ByAgent || res.Unsettled != nil || res.Took != 0 {
 			t.Fatalf("result = %+v, %v", res, res.Unsettled)
 		}
 		if got, want := b.out.String(), "prompt \"do it\"\n"; got != want {

@@ -66,7 +66,7 @@ type Result struct {
 	// By is ByAgent or BySandplan. Decision is set in the second case only.
 	By       string
 	Decision *Decision
-	// Took is the time from the agent's start to its end; 0 when it was not started.
+	// Took is the time from the prompt to the agent's end; 0 when it never got its prompt.
 	Took   time.Duration
 	Egress Egress
 	// RunID names the run, and RecordDir is where its record is; "" when there is none.

@@ -48,6 +48,9 @@ func (r *run) stopAll(ctx context.Context) bool {
 			stopped = false
 		}
 		cancel()
+		if c == r.agent && !r.running.IsZero() {
+			r.result.Took = r.Now().Sub(r.running)
+		}
 		if c.tried {
 			if err := c.drain(drainLimit, r.output.moving(), r.Kill); err != nil {
 				r.unsettled = append(r.unsettled, fmt.Errorf("%s: %w", c.addr, err))
@@ -88,7 +91,6 @@ func (r *run) conclude() {
 		r.result.By, r.result.Code, r.result.Decision = BySandplan, int(r.decision.Code), r.decision
 	}
 	if !r.running.IsZero() {
-		r.result.Took = r.Now().Sub(r.running)
 		r.tell(Event{Kind: EventEnded, Took: r.result.Took, Code: r.result.Code})
 	}
 }

@@ -90,6 +90,14 @@ func TestRealTampering(t *testing.T) {
 			}
 		})
 	}
+	t.Run("run -apply", func(t *testing.T) {
+		if err := w.cli.NetworkConnect(ctx, "bridge", w.container(agent).ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if e := w.sandplan("run", "-apply", "invocation.job"); e.code != 0 || e.stdout != "ran\n" {
+			t.Errorf("exit code %d, stdout %q\n%s", e.code, e.stdout, e.stderr)
+		}
+	})
 }
 
 func (w *world) network(address string) string {

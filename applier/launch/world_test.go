@@ -30,6 +30,7 @@ var built = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "sandplan-launch-test-"); err != nil {
 		return "", err
 	}
+	builtIn = dir
 	for _, p := range []string{"cmd/sandplan", "testfixtures/agent"} {
 		build := exec.Command("go", "build", "-o", dir+"/", "github.com/sandplan/sandplan/"+p)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -40,10 +41,13 @@ var built = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
+// builtIn is set once something was built.
+var builtIn string
+
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, err := built(); err == nil || dir != "" {
-		_ = os.RemoveAll(dir)
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
 	}
 	os.Exit(code)
 }
