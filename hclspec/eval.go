@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -128,6 +129,8 @@ func hidePanics(diags hcl.Diagnostics) hcl.Diagnostics {
 		var caught function.PanicError
 		if ok && errors.As(call.FunctionCallError(), &caught) {
 			d.Detail = fmt.Sprintf("%s has no result for these arguments; they have the wrong type or are out of range.", call.CalledFunctionName())
+		} else if strings.Contains(d.Detail, "panic in function implementation") { // of an operator
+			d.Detail = "The operation has no result for these operands."
 		}
 	}
 	return diags

@@ -69,6 +69,9 @@ func (m *meter) walk(v cty.Value, depth, weight int) bool {
 		return m.left > 0
 	case ty == cty.Number:
 		e := v.AsBigFloat().MantExp(nil)
+		if v.AsBigFloat().IsInf() { // 1/0, which no JSON can hold
+			return false
+		}
 		return e < maxExponent && e > -maxExponent
 	case ty.IsCollectionType() || ty.IsTupleType() || ty.IsObjectType():
 		if n := v.LengthInt(); !ty.IsCollectionType() {
