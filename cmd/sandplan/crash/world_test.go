@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,8 @@ type lane struct {
 	project string
 	dir     string
 	binary  string
+	// undisturbed is how many calls the runs made that no kill reached.
+	undisturbed deaths
 }
 
 const agentTag = "sandplan-crash/agent:1"
@@ -120,7 +124,14 @@ func (l *lane) build() {
 func (l *lane) settle() {
 	before, same := "", 0
 	for range 60 {
-		now := fmt.Sprint(l.w.engine.list("/containers/json?all=1&filters="+l.filter()), l.w.engine.list("/networks?filters="+l.filter()))
+		var ids []string // networks are listed in no order
+		for _, path := range []string{"/containers/json?all=1&filters=", "/networks?filters="} {
+			for _, o := range l.w.engine.list(path + l.filter()) {
+				ids = append(ids, o.ID)
+			}
+		}
+		slices.Sort(ids)
+		now := strings.Join(ids, " ")
 		if now != before {
 			before, same = now, 0
 		} else if same++; same == 4 {
