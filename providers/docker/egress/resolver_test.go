@@ -24,16 +24,27 @@ type nameServer struct {
 	answer func(q dnsmessage.Message, network string) []dnsmessage.Message // none: silence
 }
 
+// listenBoth takes a port that is free for TCP and UDP alike; somebody may have the UDP port of a free
+// TCP port.
+func listenBoth(t *testing.T) (net.Listener, net.PacketConn) {
+	t.Helper()
+	for range 20 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u, err := net.ListenPacket("udp", l.Addr().String()); err == nil {
+			return l, u
+		}
+		l.Close()
+	}
+	t.Fatal("no port is free for TCP and UDP")
+	return nil, nil
+}
+
 func startNameServer(t *testing.T, answer func(dnsmessage.Message, string) []dnsmessage.Message) *nameServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := net.ListenPacket("udp", l.Addr().String())
-	if err != nil {
-		t.Skipf("the UDP port of the same number is taken: %v", err)
-	}
+	l, u := listenBoth(t)
 	t.Cleanup(func() { l.Close(); u.Close() })
 	s := &nameServer{addr: l.Addr().(*net.TCPAddr).AddrPort(), answer: answer}
 	go func() {

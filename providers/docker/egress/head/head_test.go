@@ -99,7 +99,7 @@ func FuzzParse(f *testing.F) {
 		}
 		std, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
 		if err != nil {
-			t.Skip() // the standard library knows more of what a target may be
+			return // the standard library knows more of what a target may be
 		}
 		if std.Method != "CONNECT" || std.RequestURI != r.Target || std.ContentLength > 0 || len(std.TransferEncoding) > 0 {
 			t.Fatalf("%q is %+v here and %s %s with %d bytes of body there", b, r, std.Method, std.RequestURI, std.ContentLength)
