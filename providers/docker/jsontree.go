@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // decodeJSON decodes JSON as encoding/json does into an empty interface with UseNumber, and in one pass
@@ -106,28 +107,47 @@ func (p *parser) list(depth int) (any, error) {
 	}
 }
 
-// text reads a string; escapes and letters beyond ASCII are left to encoding/json.
+// text reads a string; letters beyond ASCII and their escapes are left to encoding/json.
 func (p *parser) text() (string, error) {
-	start, plain := p.at, true
+	start, escapes, plain := p.at, 0, true
 	for p.at++; p.at < len(p.raw); p.at++ {
 		switch c := p.raw[p.at]; {
 		case c == '"':
 			p.at++
-			if plain {
-				return string(p.raw[start+1 : p.at-1]), nil
+			inner := p.raw[start+1 : p.at-1]
+			switch {
+			case plain && escapes == 0:
+				return string(inner), nil
+			case plain:
+				return unescape(inner, escapes), nil
 			}
 			var s string
 			err := json.Unmarshal(p.raw[start:p.at], &s)
 			return s, err
 		case c == '\\':
-			plain = false
+			escapes++
 			p.at++
+			plain = plain && p.at < len(p.raw) && (p.raw[p.at] == '"' || p.raw[p.at] == '\\')
 		case c < ' ' || c > '~':
 			plain = false
 		}
 	}
 	p.at = len(p.raw)
 	return "", p.unexpected()
+}
+
+// unescape undoes escapes of quotes and backslashes, of which a text has that many. The engine shows
+// whole JSON documents as text, and they have hundreds.
+func unescape(raw []byte, escapes int) string {
+	var out strings.Builder
+	out.Grow(len(raw) - escapes)
+	for i := 0; i < len(raw); i++ {
+		if raw[i] == '\\' {
+			i++
+		}
+		out.WriteByte(raw[i])
+	}
+	return out.String()
 }
 
 func (p *parser) number() (any, error) {
