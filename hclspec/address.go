@@ -26,7 +26,7 @@ func parsePool(s string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%q is not an IPv4 network; %s", clip(s), allowed)
 	}
 	if m := p.Masked(); m != p || m.String() != s {
-		return p, fmt.Errorf("%q has bits set behind its length; did you mean %q", s, m)
+		return p, fmt.Errorf("%q has bits set behind its length; did you mean %q?", s, m)
 	}
 	if p.Bits() < 8 || p.Bits() > 21 {
 		return p, fmt.Errorf("%q has a length of %d, and 8 to 21 are allowed: the uplink takes a /22, and each invocation a /29", s, p.Bits())

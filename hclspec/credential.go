@@ -1,7 +1,7 @@
 package hclspec
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"sort"
 
@@ -18,7 +18,8 @@ var credentialPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 var sourceEnv = format[string]{summary: InvalidEnvName, want: cty.String, secret: true, parse: func(v cty.Value) (string, error) {
 	s := v.AsString()
 	if !envPattern.MatchString(s) {
-		return "", fmt.Errorf("%q is not the name of an environment variable; the secret itself must not be written here", clip(s))
+		// It is not quoted: it may be the secret.
+		return "", errors.New("this is not the name of an environment variable; the secret itself must not be written here")
 	}
 	return s, nil
 }}

@@ -27,7 +27,7 @@ func parseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if !durationPattern.MatchString(s) || err != nil {
 		if regexp.MustCompile(`^[0-9]{1,6}$`).MatchString(s) {
-			return 0, fmt.Errorf(`%q has no unit; did you mean "%ss" or "%sm"? Otherwise %s`, s, s, s, allowed)
+			return 0, fmt.Errorf(`%q has no unit; did you mean "%ss" or "%sm"?`, s, s, s)
 		}
 		return 0, fmt.Errorf("%q is not a duration; %s", clip(s), allowed)
 	}

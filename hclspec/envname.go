@@ -73,12 +73,12 @@ func readEnv(r *reader) []EnvVar {
 		d.Context = attr.Range.Ptr()
 		r.diags = append(r.diags, d)
 	}
-	v, err := convert.Convert(v, cty.Map(cty.String))
+	conv, err := convert.Convert(v, cty.Map(cty.String))
 	if err != nil {
-		bad(WrongType, attr.Expr.Range(), `env is %s, and must be a map of strings, as in { NAME = "value" }.`, describeType(v))
+		bad(WrongType, locate(attr.Expr, errorPath(err)), "%s%s.", wrongType("env", v, cty.Map(cty.String)), within(err))
 		return nil
 	}
-	v, marks := v.Unmark()
+	v, marks := conv.Unmark()
 	if v.IsNull() || !v.IsKnown() {
 		return nil
 	}

@@ -62,9 +62,9 @@ func (ev *evaluator) expandEach(attr *hcl.Attribute) (*form, hcl.Diagnostics) {
 		return bad("for_each is sensitive, and its keys would be in every address. Use a map whose keys are not sensitive.")
 	case v.IsNull():
 		return bad("for_each is null. Use an empty map for no instance.")
-	case ty.IsListType() || ty.IsTupleType() || ty.IsSetType() && ty.ElementType() != cty.String && ty.ElementType() != cty.DynamicPseudoType:
+	case ty.IsListType() || ty.IsTupleType():
 		return bad("for_each is %s, and must be a map or a set of strings. For a list of strings, write toset([…]).", describeType(v))
-	case ty != cty.DynamicPseudoType && !ty.IsMapType() && !ty.IsObjectType() && !ty.IsSetType():
+	case ty != cty.DynamicPseudoType && !ty.IsMapType() && !ty.IsObjectType() && !isTextSet(ty):
 		return bad("for_each is %s, and must be a map or a set of strings.", describeType(v))
 	}
 	if ty.IsMapType() {
@@ -100,15 +100,19 @@ func (ev *evaluator) expandEach(attr *hcl.Attribute) (*form, hcl.Diagnostics) {
 	return f, diags
 }
 
+func isTextSet(ty cty.Type) bool {
+	return ty.IsSetType() && (ty.ElementType() == cty.String || ty.ElementType() == cty.DynamicPseudoType)
+}
+
 // checkKey refuses keys that an address cannot show as they are.
 func checkKey(key string) error {
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("the key %q holds a character that cannot be seen; keys become addresses", key)
+			return fmt.Errorf("The key %q holds a character that cannot be seen; keys become addresses", key)
 		}
 	}
 	if key == "" || len(key) > 128 {
-		return fmt.Errorf("the key %q has %d bytes, and 1 to 128 are allowed", clip(key), len(key))
+		return fmt.Errorf("The key %q has %d bytes, and 1 to 128 are allowed", clip(key), len(key))
 	}
 	return nil
 }
@@ -195,7 +199,11 @@ func (f *form) checkKey(r reference, key cty.Value) hcl.Diagnostics {
 	if conv, err := convert.Convert(key, cty.String); err == nil {
 		given = conv.AsString()
 	}
-	return fail(InvalidReference, r.rng, "invocation.%s has no instance with the key %q. Its keys are %s.%s", r.name, clip(given), nameList(names), suggest(given, names))
+	meant := suggest(given, names)
+	if f.repeat == "count" { // a number is not misspelt
+		meant = ""
+	}
+	return fail(InvalidReference, r.rng, "invocation.%s has no instance with the key %q. Its keys are %s.%s", r.name, clip(given), nameList(names), meant)
 }
 
 // addressKey is the key of an instance as its address has it.

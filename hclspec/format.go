@@ -67,13 +67,12 @@ func interpret[T any](r *reader, attr *hcl.Attribute, v cty.Value, f format[T], 
 	if f.want != cty.DynamicPseudoType {
 		conv, err := convert.Convert(v, f.want)
 		if err != nil {
-			return bad(problem(WrongType, locate(attr.Expr, errorPath(err)), "%s is %s, and must be %s: %s.", attr.Name,
-				describeType(v), f.want.FriendlyNameForConstraint(), err))
+			return bad(problem(WrongType, locate(attr.Expr, errorPath(err)), "%s%s.", wrongType(attr.Name, v, f.want), within(err)))
 		}
 		v = conv
 	}
 	if v.IsNull() && contains(r.shape.required, attr.Name) {
-		return bad(problem(WrongType, attr.Expr.Range(), "%s is null, and a %s block needs it.", attr.Name, r.block.Type))
+		return bad(problem(WrongType, attr.Expr.Range(), "%s is null, and %s block needs it.", attr.Name, article(r.block.Type)))
 	}
 	if v.IsNull() {
 		// As in Terraform, null is the same as leaving the attribute out.
@@ -90,10 +89,37 @@ func interpret[T any](r *reader, attr *hcl.Attribute, v cty.Value, f format[T], 
 		if val.Sensitive {
 			text = "the value is sensitive and not shown"
 		}
-		return bad(problem(f.summary, locate(attr.Expr, errorPath(err)), "%s: %s.", attr.Name, text))
+		return bad(problem(f.summary, locate(attr.Expr, errorPath(err)), "%s: %s", attr.Name, stop(text)))
 	}
 	val.V = parsed
 	return val
+}
+
+// wrongType says what an attribute is and what it must be.
+func wrongType(name string, v cty.Value, want cty.Type) string {
+	return name + " is " + describeType(v) + ", and must be " + wantedTypes[want]
+}
+
+// wantedTypes are the types that attributes have, in words.
+var wantedTypes = map[cty.Type]string{
+	cty.String: "a string", cty.Number: "a number", cty.Bool: "true or false", cty.List(cty.String): "a list of strings",
+	cty.Map(cty.String): `a map of strings, as in { NAME = "value" }`,
+}
+
+// within adds what is wrong inside of a list or a map.
+func within(err error) string {
+	if p := errorPath(err); len(p) > 0 {
+		return fmt.Sprintf("; at %s: %s", formatPath(p), err)
+	}
+	return ""
+}
+
+// stop ends a sentence.
+func stop(text string) string {
+	if strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }
 
 func errorPath(err error) cty.Path {
@@ -162,10 +188,10 @@ func oneOf(words ...string) format[string] {
 	}}
 }
 
-// hint is suggest without the final stop, which the caller adds.
+// hint is suggest as the end of an error.
 func hint(given string, names []string) string {
 	if n := nearest(given, names); n != "" {
-		return fmt.Sprintf("; did you mean %q", n)
+		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	return ""
 }
@@ -208,7 +234,7 @@ var argv = format[[]string]{summary: InvalidCommand, want: cty.List(cty.String),
 		case i == 0 && strings.TrimSpace(w) == "":
 			return nil, at.NewErrorf("the program is empty")
 		case i == 0 && len(words) == 1 && strings.ContainsAny(w, " \t"):
-			return nil, at.NewErrorf("%q is one word: no shell splits it; write [%s]", clip(w), strings.Join(quoted(strings.Fields(clip(w))), ", "))
+			return nil, at.NewErrorf("%q is one word: no shell splits it; did you mean [%s]?", clip(w), strings.Join(quoted(strings.Fields(clip(w))), ", "))
 		case strings.ContainsRune(w, 0):
 			return nil, at.NewErrorf("it holds a NUL character")
 		case total > 64<<10:

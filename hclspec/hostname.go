@@ -19,7 +19,7 @@ var (
 func checkHostname(s string) error {
 	const allowed = `write it as in "api.example.com"`
 	if s == "" {
-		return errors.New("the host name is empty; " + allowed)
+		return errors.New("The host name is empty; " + allowed)
 	}
 	switch {
 	case len(s) > 253:
@@ -41,10 +41,10 @@ func checkHostname(s string) error {
 		}
 	}
 	if strings.HasSuffix(s, ".") {
-		return fmt.Errorf("%q ends in a dot; did you mean %q", s, strings.ToLower(strings.TrimRight(s, ".")))
+		return fmt.Errorf("%q ends in a dot; did you mean %q?", s, strings.ToLower(strings.TrimRight(s, ".")))
 	}
 	if l := strings.ToLower(s); l != s {
-		return fmt.Errorf("%q has upper-case letters; did you mean %q", s, l)
+		return fmt.Errorf("%q has upper-case letters; did you mean %q?", s, l)
 	}
 	return checkLabels(s, allowed)
 }

@@ -32,11 +32,11 @@ func checkImage(s string) error {
 	case len(s) > 512 || !imageReference.MatchString(s):
 		also := ""
 		if l := strings.ToLower(s); l != s && len(l) <= 512 && imageReference.MatchString(l) {
-			also = fmt.Sprintf("; did you mean %q", l)
+			also = fmt.Sprintf("; did you mean %q?", l)
 		}
 		return fmt.Errorf("%q is not an image; %s%s", clip(s), allowed, also)
 	case !hasTag.MatchString(s):
-		return fmt.Errorf("%q has neither a tag nor a digest; did you mean %q", s, s+":latest")
+		return fmt.Errorf("%q has neither a tag nor a digest; did you mean %q?", s, s+":latest")
 	}
 	return nil
 }

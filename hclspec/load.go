@@ -171,10 +171,8 @@ func (l *loader) evaluate(vars Vars) hcl.Diagnostics {
 		l.spec.Variables = append(l.spec.Variables, declared[name].declaration())
 	}
 	diags = append(diags, l.evaluateGraph()...)
-	if !vars.Unknown {
-		for _, name := range sortedKeys(declared) {
-			diags = append(diags, declared[name].validate(l.ev)...)
-		}
+	for _, name := range sortedKeys(declared) {
+		diags = append(diags, declared[name].validate(l.ev)...)
 	}
 	diags = append(diags, l.evaluateProvider()...)
 	diags = append(diags, l.evaluateInvocations()...)

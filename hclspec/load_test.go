@@ -213,7 +213,13 @@ variable "names" { type = set(string) }
 variable "n"     { type = number }
 variable "kind"  { default = "claude" }
 variable "which" { type = bool }
-variable "token" { sensitive = true }
+variable "token" {
+  sensitive = true
+  validation {
+    condition     = length(var.token) > length(var.tokne)
+    error_message = "never"
+  }
+}
 vendor "other" {
   kind  = var.kind
   image = var.image
@@ -242,7 +248,7 @@ check "c" {
 }
 `
 	spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + body}, Vars{Unknown: true})
-	want := []string{"ERROR: " + InvalidEnvName, "ERROR: " + InvalidDuration, "ERROR: " + SensitiveValue, "ERROR: " + InvalidReference}
+	want := []string{"ERROR: " + UndeclaredReference, "ERROR: " + InvalidEnvName, "ERROR: " + InvalidDuration, "ERROR: " + SensitiveValue, "ERROR: " + InvalidReference}
 	var got []string
 	for _, d := range describe(diags) {
 		_, rest, _ := strings.Cut(d, " ")

@@ -176,3 +176,54 @@ func TestInstanceKeysSurviveJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestEditedPlanFiles holds that what somebody has written into a plan file is an error at worst.
+func TestEditedPlanFiles(t *testing.T) {
+	edits := []struct {
+		reason string
+		edit   func(*Spec)
+	}{
+		{"a value of another type", func(s *Spec) { setScope(s, `"string"`, `[1]`) }},
+		{"no value", func(s *Spec) { setScope(s, `"string"`, ``) }},
+		{"no JSON", func(s *Spec) { setScope(s, `"string`, `x`) }},
+		{"null", func(s *Spec) { setScope(s, `null`, `null`) }},
+		{"a deep type", func(s *Spec) {
+			setScope(s, strings.Repeat(`["list",`, 9000)+`"string"`+strings.Repeat("]", 9000), strings.Repeat("[", 9000)+strings.Repeat("]", 9000))
+		}},
+		{"steps that lead nowhere", func(s *Spec) { setScope(s, `"string"`, `"x"`, ".a", "[b", "#1") }},
+		{"a step that is none", func(s *Spec) { setScope(s, `"string"`, `"x"`, "#x") }},
+		{"an empty step", func(s *Spec) { setScope(s, `["list","string"]`, `["x"]`, "") }},
+		{"many instances", func(s *Spec) { s.Scope.Invocations["counted"] = Repetition{Kind: "count", Count: 1 << 60} }},
+		{"fewer than none", func(s *Spec) { s.Scope.Invocations["counted"] = Repetition{Kind: "count", Count: -1} }},
+		{"another kind", func(s *Spec) { s.Scope.Invocations["one"] = Repetition{Kind: "for_each"} }},
+		{"an unknown kind", func(s *Spec) { s.Scope.Invocations["one"] = Repetition{Kind: "x", Count: 3} }},
+		{"no instances known", func(s *Spec) { s.Scope.Invocations = nil }},
+		{"no names", func(s *Spec) { s.Scope.Values = nil }},
+		{"odd names", func(s *Spec) { s.Scope.Values = map[string]ScopeValue{"": {}, ".": {}, "var": {}, "x.y.z": {}} }},
+		{"no sources", func(s *Spec) { s.Sources = nil }},
+		{"deep sources", func(s *Spec) { s.Sources[s.Scope.Configs[0]] = []byte(strings.Repeat("[", 1<<20)) }},
+		{"blocks that loading would refuse", func(s *Spec) {
+			s.Sources[s.Scope.Configs[0]] = []byte("output \"a b\" {}\noutput \"x\" {\n value = file(\"/etc/passwd\")\n}\ncheck \"\" {}\n")
+		}},
+	}
+	for _, e := range edits {
+		t.Run(e.reason, func(t *testing.T) {
+			spec, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + liveBody, "note.txt": "noted"}, Vars{})
+			if len(diags) > 0 {
+				t.Fatal(details(diags))
+			}
+			e.edit(spec)
+			_, diags = spec.EvalOutputs(nil)
+			checkForm(t, diags)
+			checkForm(t, spec.EvalChecks(nil))
+		})
+	}
+}
+
+func setScope(s *Spec, ty, value string, steps ...string) {
+	v := ScopeValue{Type: json.RawMessage(ty), Value: json.RawMessage(value)}
+	if len(steps) > 0 {
+		v.Sensitive = [][]string{steps}
+	}
+	s.Scope.Values["local.secret"] = v
+}

@@ -155,6 +155,9 @@ func (v ScopeValue) restore() (cty.Value, error) {
 	if len(v.Type) == 0 {
 		return cty.DynamicVal, nil
 	}
+	if bracketDepth(string(v.Type)) > 4*maxDepth || bracketDepth(string(v.Value)) > maxDepth {
+		return cty.DynamicVal, fmt.Errorf("it is nested more than %d levels deep", maxDepth) // Load made nothing like it
+	}
 	ty, err := ctyjson.UnmarshalType(v.Type)
 	if err != nil {
 		return cty.DynamicVal, err

@@ -131,3 +131,16 @@ invocation "b" {
 		t.Errorf("credential: %+v", c)
 	}
 }
+
+// TestSecretInPlaceOfItsName holds that a token which somebody takes for a name is not repeated.
+func TestSecretInPlaceOfItsName(t *testing.T) {
+	_, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + `
+vendor "codex" {
+  image = "agent:1"
+  credential "OPENAI_API_KEY" { source_env = "sk-abc123" }
+}
+`}, Vars{})
+	if only(t, diags) != InvalidEnvName || strings.Contains(details(diags), "sk-abc123") {
+		t.Error(details(diags))
+	}
+}

@@ -29,7 +29,7 @@ func parseSize(s string, low, high int64) (int64, error) {
 	if m == nil {
 		also := ""
 		if l := lazyPattern.FindStringSubmatch(s); l != nil {
-			also = fmt.Sprintf("; did you mean %q", l[1]+strings.ToUpper(l[2])+"iB")
+			also = fmt.Sprintf("; did you mean %q?", l[1]+strings.ToUpper(l[2])+"iB")
 		}
 		return 0, fmt.Errorf(`%q is not a size; write a whole number and B, KiB, MiB, GiB or TiB, as in "512MiB"%s`, clip(s), also)
 	}

@@ -14,7 +14,8 @@ type Val[T any] struct {
 	V     T
 	Range hcl.Range
 	Set   bool
-	// Unknown is set in validate only: the value depends on a variable, and V is the zero value.
+	// Unknown says that V is not the value. In validate it depends on a variable; otherwise it could not be
+	// evaluated, and a diagnostic says why.
 	Unknown bool
 	// Sensitive values are never printed. Only a prompt and the sources of a credential can be.
 	Sensitive bool

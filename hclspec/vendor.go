@@ -188,6 +188,6 @@ func blockReference(kind string, ty cty.Type, names []string) format[string] {
 		} else if n := nearest(s, names); n != "" {
 			best = n
 		}
-		return "", errors.New("a string is no reference; did you mean " + kind + "." + best)
+		return "", errors.New("a string is no reference; did you mean " + kind + "." + best + "?")
 	}}
 }
