@@ -90,7 +90,7 @@ func (ev *evaluator) expandEach(attr *hcl.Attribute) (*form, hcl.Diagnostics) {
 			if ke, _ := mapPair(attr.Expr, key); ke != nil {
 				at = ke.Range()
 			}
-			diags = append(diags, problem(InvalidForEach, at, "%s.", err))
+			diags = append(diags, problem(InvalidForEach, at, "%s.", capital(err.Error())))
 			continue
 		}
 		f.keys = append(f.keys, key)
@@ -108,11 +108,11 @@ func isTextSet(ty cty.Type) bool {
 func checkKey(key string) error {
 	for _, r := range key {
 		if !unicode.IsPrint(r) {
-			return fmt.Errorf("The key %q holds a character that cannot be seen; keys become addresses", key)
+			return fmt.Errorf("the key %q holds a character that cannot be seen; keys become addresses", key)
 		}
 	}
 	if key == "" || len(key) > 128 {
-		return fmt.Errorf("The key %q has %d bytes, and 1 to 128 are allowed", clip(key), len(key))
+		return fmt.Errorf("the key %q has %d bytes, and 1 to 128 are allowed", clip(key), len(key))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func decodeHosts(r *reader) []Host {
 	for _, s := range r.inner("host") {
 		hr := r.inside(s)
 		if err := checkHostname(s.name); err != nil {
-			hr.diags = append(hr.diags, problem(InvalidHostname, s.block.LabelRanges[0], "%s", stop(err.Error())))
+			hr.diags = append(hr.diags, problem(InvalidHostname, s.block.LabelRanges[0], "%s", capital(stop(err.Error()))))
 		}
 		port := read(hr, "port", wholeNumber(1, 65535), 443)
 		h := Host{

@@ -19,7 +19,7 @@ var (
 func checkHostname(s string) error {
 	const allowed = `write it as in "api.example.com"`
 	if s == "" {
-		return errors.New("The host name is empty; " + allowed)
+		return errors.New("the host name is empty; " + allowed)
 	}
 	switch {
 	case len(s) > 253:
