@@ -24,7 +24,7 @@ func fail(summary string, subject hcl.Range, format string, args ...any) hcl.Dia
 	return hcl.Diagnostics{problem(summary, subject, format, args...)}
 }
 
-// suggest ends a message with the name that was probably meant, or with all that are possible.
+// suggest ends a message with the name that was probably meant, if one is near.
 func suggest(given string, names []string) string {
 	if n := nearest(given, names); n != "" {
 		return fmt.Sprintf(" Did you mean %q?", n)
