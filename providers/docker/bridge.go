@@ -27,33 +27,80 @@ const lostWithBridge = "the kernel forgets the setting when the engine makes the
 // settleTime is how long a starting or ending container may be seen by only one of kernel and engine.
 const settleTime = 50 * time.Millisecond
 
-// bridgeSettings keep the host's other addresses out of reach. On engines 26.1 and 28.5 a datagram that
-// was bound to the interface reached a listener on docker0's address across an internal bridge without
-// any address of its own; with arp_ignore or rp_filter at 1 it did not.
-func bridgeSettings() map[string]string {
-	return map[string]string{"arp_ignore": "1", "rp_filter": "1"}
+// setting is one of the kernel's settings of one interface.
+type setting struct {
+	name   string
+	family string // ipv4, ipv6
+	value  string
 }
 
-// wantedBridge and observedBridge are the part "Bridge" of a network's tree.
-func wantedBridge() map[string]any {
-	v := map[string]any{"foreign_ports": json.Number("0")}
-	for name, value := range bridgeSettings() {
-		v[name] = json.Number(value)
+func (s setting) path(bridge string) string {
+	return filepath.Join("/proc/sys/net", s.family, "conf", bridge, s.name)
+}
+
+// bridgeSettings keep the host's other addresses out of reach. On engines 26.1 and 28.5 a datagram that
+// was bound to the interface reached a listener on docker0's address across an internal bridge without
+// any address of its own, and on 20.10 the host answered ARP for it; with arp_ignore and rp_filter at 1
+// neither happened.
+func bridgeSettings() []setting {
+	return []setting{
+		{"arp_ignore", "ipv4", "1"},
+		{"rp_filter", "ipv4", "1"},
+		{"proxy_arp", "ipv4", "0"},
+		// An engine without its userland proxy sets it, and with it 127.0.0.1 of the host can be routed to.
+		{"route_localnet", "ipv4", "0"},
+		// A bridge has a link-local address otherwise, on every engine.
+		{"disable_ipv6", "ipv6", "1"},
+	}
+}
+
+// settingRows are the rows of the settings.
+func settingRows() []row {
+	var out []row
+	for _, s := range bridgeSettings() {
+		out = append(out, row{path: "Bridge." + s.name, norm: exact, class: planner.ClassSet, reason: lostWithBridge})
+	}
+	return out
+}
+
+// wantedBridge and observedBridge are the part "Bridge" of a network's tree. The addresses are the
+// host's own on the bridge.
+func wantedBridge(addresses ...string) map[string]any {
+	v := map[string]any{"foreign_ports": json.Number("0"), "addresses": texts(addresses)}
+	for _, s := range bridgeSettings() {
+		v[s.name] = json.Number(s.value)
 	}
 	return v
 }
 
 // observedBridge reads the settings of a bridge that we named. A setting that cannot be read is null
 // and so differs: where the engine's bridges are not here, nothing can be said of them.
-func observedBridge(bridge string, foreignPorts int) map[string]any {
-	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts))}
+func observedBridge(bridge string, state bridgeState, foreignPorts int) map[string]any {
+	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts)), "addresses": texts(state.addresses)}
 	if !ownBridge.MatchString(bridge) { // the name comes from the engine and becomes part of a path
 		return v
 	}
-	for name := range bridgeSettings() {
-		v[name] = readSetting(settingPath(bridge, name))
+	for _, s := range bridgeSettings() {
+		if v[s.name] = readSetting(s.path(bridge)); !isFamilyThere(s.family) {
+			v[s.name] = json.Number(s.value)
+		}
 	}
 	return v
+}
+
+// isFamilyThere reports whether the kernel has a protocol family at all: one without IPv6 has no
+// settings of it, and no need for them.
+func isFamilyThere(family string) bool {
+	_, err := os.Stat(filepath.Join("/proc/sys/net", family))
+	return err == nil
+}
+
+func texts(words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = w
+	}
+	return out
 }
 
 // readSetting is a number below /proc/sys; nil when there is none, which no row takes for a number.
@@ -69,36 +116,50 @@ func readSetting(path string) any {
 	return json.Number(strconv.Itoa(n))
 }
 
-func settingPath(bridge, name string) string {
-	return filepath.Join("/proc/sys/net/ipv4/conf", bridge, name)
+// bridgeState is what the kernel shows of a bridge.
+type bridgeState struct {
+	ports     int      // interfaces attached to it
+	addresses []string // the host's on it, of both families
 }
 
-// ports is the number of interfaces attached to a bridge; 0 when the bridge is not there.
-func (l *look) ports(bridge string, again bool) (int, error) {
+// bridge is the state of a bridge; the zero state when it is not there.
+func (l *look) bridge(name string, again bool) (bridgeState, error) {
 	if l.bridges != nil && !again {
-		return l.bridges[bridge], nil
+		return l.bridges[name], nil
 	}
 	now, err := hostBridges()
-	return now[bridge], err
+	return now[name], err
 }
 
-// hostBridges are this machine's bridges and how many ports each has.
-func hostBridges() (map[string]int, error) {
+// hostBridges are this machine's bridges.
+func hostBridges() (map[string]bridgeState, error) {
 	all, err := links()
 	if err != nil {
 		return nil, err
 	}
-	out, byIndex := map[string]int{}, map[int]string{}
+	addrs, err := addresses()
+	if err != nil {
+		return nil, err
+	}
+	out, byIndex := map[string]bridgeState{}, map[int]string{}
 	for _, link := range all {
 		if link.Type() == "bridge" {
-			out[link.Attrs().Name] = 0
+			out[link.Attrs().Name] = bridgeState{}
 			byIndex[link.Attrs().Index] = link.Attrs().Name
 		}
 	}
-	for _, link := range all {
-		if name, ok := byIndex[link.Attrs().MasterIndex]; ok {
-			out[name]++
+	change := func(index int, f func(*bridgeState)) {
+		if name, ok := byIndex[index]; ok {
+			state := out[name]
+			f(&state)
+			out[name] = state
 		}
+	}
+	for _, link := range all {
+		change(link.Attrs().MasterIndex, func(s *bridgeState) { s.ports++ })
+	}
+	for _, a := range addrs {
+		change(a.LinkIndex, func(s *bridgeState) { s.addresses = append(s.addresses, a.IPNet.String()) })
 	}
 	return out, nil
 }
@@ -125,28 +186,28 @@ func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) e
 		err = e.setBridgeFromHelper(ctx, bridge, owner)
 	}
 	if err != nil {
-		return fmt.Errorf("set %s on bridge %s: %w", settingNames(), bridge, err)
+		return fmt.Errorf("set what the kernel must do on bridge %s: %w", bridge, err)
 	}
 	return nil
 }
 
 func writeSettings(bridge string) error {
-	settings := bridgeSettings()
-	for _, name := range sortedKeys(settings) {
+	for _, s := range bridgeSettings() {
+		if !isFamilyThere(s.family) {
+			continue
+		}
 		// O_TRUNC and O_CREATE have no meaning below /proc/sys, and the latter is refused there.
-		f, err := os.OpenFile(settingPath(bridge, name), os.O_WRONLY, 0)
+		f, err := os.OpenFile(s.path(bridge), os.O_WRONLY, 0)
 		if err != nil {
 			return err
 		}
-		_, err = f.WriteString(settings[name])
+		_, err = f.WriteString(s.value)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-func settingNames() string { return strings.Join(sortedKeys(bridgeSettings()), " and ") }
 
 // restoreBridge puts the settings back on the bridge of a network that exists.
 func restoreBridge(ctx context.Context, e *Engine, scope planner.Scope, o planner.Object) error {

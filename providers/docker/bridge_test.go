@@ -28,6 +28,11 @@ func TestBridgeSettings(t *testing.T) {
 	if got := differsAt(t, e, s, want); got != "" {
 		t.Errorf("after the restore it differs at %q", got)
 	}
+	ip(t, "address", "add", d.Gateway.String()+"/29", "dev", d.Bridge)
+	if got := differsAt(t, e, s, want); got != "Bridge.addresses" {
+		t.Errorf("an address of the host on the bridge is seen at %q", got)
+	}
+	ip(t, "address", "del", d.Gateway.String()+"/29", "dev", d.Bridge)
 	ip(t, "link", "add", unique("dcp"), "type", "veth", "peer", "name", unique("dcq"))
 	defer ip(t, "link", "delete", unique("dcp"))
 	ip(t, "link", "set", unique("dcp"), "master", d.Bridge)

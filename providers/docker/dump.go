@@ -7,7 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// links and routes are what the kernel says of this machine's network now.
+// links, addresses and routes are what the kernel says of this machine's network now.
 func links() ([]netlink.Link, error) {
 	all, err := dump(netlink.LinkList)
 	if err != nil {
@@ -15,6 +15,20 @@ func links() ([]netlink.Link, error) {
 	}
 	return all, nil
 }
+
+func addresses() ([]netlink.Addr, error) {
+	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, familyAll) })
+	if err != nil {
+		return nil, fmt.Errorf("list this machine's addresses: %w", err)
+	}
+	return all, nil
+}
+
+// Families as Linux numbers them; the library has names for them on Linux only.
+const (
+	familyAll  = 0
+	familyIPv4 = 2
+)
 
 func routes() ([]netlink.Route, error) {
 	all, err := dump(func() ([]netlink.Route, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -62,7 +63,11 @@ func (e *Engine) setBridgeFromHelper(ctx context.Context, bridge string, owner i
 }
 
 func helperConfig(image, bridge string, owner identity) (*container.Config, *container.HostConfig) {
-	order, err := json.Marshal(bridgeOrder{Bridge: bridge, Settings: bridgeSettings()})
+	settings := map[string]string{}
+	for _, s := range bridgeSettings() {
+		settings[s.name] = s.value
+	}
+	order, err := json.Marshal(bridgeOrder{Bridge: bridge, Settings: settings})
 	if err != nil {
 		panic(fmt.Sprintf("order without a JSON form: %v", err))
 	}
@@ -130,9 +135,9 @@ func obeyBridgeOrder(args []string) error {
 	if !ownBridge.MatchString(order.Bridge) {
 		return fmt.Errorf("%q is not a bridge of sandplan's", order.Bridge)
 	}
-	known := bridgeSettings()
-	for name, value := range order.Settings {
-		if known[name] != value {
+	for _, name := range sortedKeys(order.Settings) {
+		value := order.Settings[name]
+		if !slices.ContainsFunc(bridgeSettings(), func(s setting) bool { return s.name == name && s.value == value }) {
 			return fmt.Errorf("%s=%s is not a setting that sandplan makes", name, value)
 		}
 	}

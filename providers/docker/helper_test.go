@@ -18,12 +18,15 @@ func TestHelperSetsTheBridge(t *testing.T) {
 	d := testNetwork(s, a, 80)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	created(t, e, s, want, d)
-	for _, name := range sortedKeys(bridgeSettings()) {
-		if err := os.WriteFile(settingPath(d.Bridge, name), []byte("0"), 0); err != nil {
+	var paths []string
+	for _, set := range bridgeSettings() {
+		other := map[string]string{"0": "1", "1": "0"}[set.value]
+		if err := os.WriteFile(set.path(d.Bridge), []byte(other), 0); err != nil {
 			t.Fatal(err)
 		}
+		paths = append(paths, "Bridge."+set.name)
 	}
-	if got := differsAt(t, e, s, want); got != "Bridge.arp_ignore Bridge.rp_filter" {
+	if got := differsAt(t, e, s, want); got != sorted(strings.Join(paths, " ")) {
 		t.Fatalf("before: differs at %q", got)
 	}
 	if err := e.setBridgeFromHelper(t.Context(), d.Bridge, identity{scope: s, address: a}); err != nil {

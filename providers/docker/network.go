@@ -39,7 +39,7 @@ func (d desiredNetwork) request() network.CreateOptions {
 	return r
 }
 
-func (d desiredNetwork) tree() tree { return networkTree(d.Name, d.request()) }
+func (d desiredNetwork) tree() tree { return networkTree(d.Name, d.request(), wantedBridge()) }
 
 func (d desiredNetwork) create(ctx context.Context, e *Engine, labels map[string]string, _ planner.IDs) (string, error) {
 	return createNetwork(ctx, e, d.Name, d.request(), labels)
@@ -85,16 +85,16 @@ func bridgeRequest(bridge string, subnet netip.Prefix, gateway netip.Addr) netwo
 	}
 }
 
-// networkTree is a network as inspect will show it: the request itself, and the bridge's settings.
-func networkTree(name string, r network.CreateOptions) tree {
+// networkTree is a network as inspect will show it: the request itself, and the bridge behind it.
+func networkTree(name string, r network.CreateOptions, bridge map[string]any) tree {
 	v := treeOf(network.CreateRequest{CreateOptions: r, Name: name})
-	v["Bridge"] = wantedBridge()
+	v["Bridge"] = bridge
 	return v
 }
 
 // networkRows are all properties of a Docker network, and of the bridge behind it.
 func networkRows() []row {
-	return []row{
+	return append(settingRows(), []row{
 		{path: pathName, norm: text, label: "name", show: planner.Headline},
 		{path: "Driver", norm: text},
 		{path: "Scope", norm: text},
@@ -123,8 +123,7 @@ func networkRows() []row {
 		{path: optionPath(optionEnableIPv4), norm: orElse("true")},
 		{path: optionPath(optionEnableIPv6), norm: orElse("false")},
 
-		{path: "Bridge.arp_ignore", norm: exact, class: planner.ClassSet, reason: lostWithBridge},
-		{path: "Bridge.rp_filter", norm: exact, class: planner.ClassSet, reason: lostWithBridge},
+		{path: "Bridge.addresses", norm: set},
 		{path: "Bridge.foreign_ports", norm: exact},
 		// Who is attached, without those who belong there.
 		{path: "Containers", norm: dict},
@@ -137,7 +136,7 @@ func networkRows() []row {
 			reason: "chosen by the engine; what refers to the network compares it in a row of its own"},
 		{path: "Created", class: planner.ClassIgnored,
 			reason: "written by the engine when it makes the network; says when, not what"},
-	}
+	}...)
 }
 
 func optionPath(option string) string { return `Options["` + option + `"]` }
@@ -166,11 +165,11 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 	// A container that starts or ends just now is in one of the two lists only: look again.
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		ports, err := l.ports(bridge, attempt > 1)
+		state, err := l.bridge(bridge, attempt > 1)
 		if err != nil {
 			return err
 		}
-		if ports > 0 || l.gate {
+		if state.ports > 0 || l.gate {
 			fresh, err := inspectNetwork(ctx, l.engine, treeID(v))
 			if err != nil {
 				return fmt.Errorf("inspect network %s: %w", treeName(v), err)
@@ -178,8 +177,8 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 			v["Containers"] = fresh["Containers"]
 		}
 		endpoints, _ := dict(v["Containers"]).(map[string]any)
-		if ports == len(endpoints) || attempt == attempts {
-			v["Bridge"] = observedBridge(bridge, ports-len(endpoints))
+		if state.ports == len(endpoints) || attempt == attempts {
+			v["Bridge"] = observedBridge(bridge, state, state.ports-len(endpoints))
 			break
 		}
 		if err := pause(ctx, settleTime); err != nil {

@@ -90,7 +90,10 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 	option := func(name, value string) networkChange {
 		return networkChange{optionPath(name), func(r *network.CreateOptions, _ *string) { r.Options[name] = value }}
 	}
-	unnamed := "Bridge.arp_ignore Bridge.rp_filter " + pathBridge
+	unnamed := pathBridge
+	for _, set := range bridgeSettings() {
+		unnamed += " Bridge." + set.name
+	}
 	seeEveryChange(t, e, s, want, d.Name, d.request, []networkChange{
 		{"Name", func(_ *network.CreateOptions, name *string) { *name += "0" }},
 		{"EnableIPv6 IPAM.Config[1]", func(r *network.CreateOptions, _ *string) {
@@ -110,7 +113,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 		}},
 		{unnamed, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = unique("dco") }},
 		{unnamed, func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBridge) }},
-		option(optionInhibitIPv4, "false"),
+		{"Bridge.addresses " + optionPath(optionInhibitIPv4), func(r *network.CreateOptions, _ *string) { r.Options[optionInhibitIPv4] = "false" }},
 		option(optionICC, "false"),
 		option(optionMasquerade, "true"),
 		option(optionMTU, "1400"),
@@ -129,7 +132,7 @@ func TestUplinkRowsSeeEveryChange(t *testing.T) {
 	}
 	seeEveryChange(t, e, s, want, d.Name, d.request, []networkChange{
 		{"Internal", func(r *network.CreateOptions, _ *string) { r.Internal = true }},
-		option(optionInhibitIPv4, "true"),
+		{"Bridge.addresses " + optionPath(optionInhibitIPv4), func(r *network.CreateOptions, _ *string) { r.Options[optionInhibitIPv4] = "true" }},
 		option(optionICC, "true"),
 		option(optionMasquerade, "false"),
 	})

@@ -33,8 +33,8 @@ type look struct {
 	refs map[string]planner.Address
 	// joining are the containers that name a network, see there.
 	joining map[string]map[string]string
-	// bridges are this machine's bridges with their number of ports.
-	bridges map[string]int
+	// bridges are this machine's bridges.
+	bridges map[string]bridgeState
 
 	mu sync.Mutex
 	// notes are what this look could not verify (planner.Snapshot.Unchecked).

@@ -66,9 +66,6 @@ func subnetsOf(v tree) []netip.Prefix {
 // mainTable is the routing table that "ip route" shows.
 const mainTable = 254
 
-// familyIPv4 is Linux's AF_INET; the library has a name for it on Linux only.
-const familyIPv4 = 2
-
 // hostRoutes are the IPv4 routes of all tables, without default routes and those of the given bridges.
 func hostRoutes(bridges map[string]bool) ([]planner.Taken, error) {
 	all, err := routes()

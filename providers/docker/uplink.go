@@ -29,9 +29,9 @@ func (d desiredUplink) request() network.CreateOptions {
 }
 
 func (d desiredUplink) tree() tree {
-	v := networkTree(d.Name, d.request())
-	v["Bridge"].(map[string]any)["netfilter"] = json.Number("1")
-	return v
+	bridge := wantedBridge(netip.PrefixFrom(d.Gateway, d.Subnet.Bits()).String())
+	bridge["netfilter"] = json.Number("1")
+	return networkTree(d.Name, d.request(), bridge)
 }
 
 func (d desiredUplink) create(ctx context.Context, e *Engine, labels map[string]string, _ planner.IDs) (string, error) {
