@@ -25,3 +25,14 @@ type Source struct {
 	Dev   uint64
 	Inode uint64
 }
+
+// Signal is something that the engine says has happened to one of its objects.
+type Signal struct {
+	At time.Time `json:"at"`
+	// Type is container, network, …; Action is what happened, with its arguments for an exec.
+	Type   string `json:"type"`
+	Action string `json:"action"`
+	// ID is the object's; Container is the container that a network was connected to or disconnected from.
+	ID        string `json:"id"`
+	Container string `json:"container,omitempty"`
+}

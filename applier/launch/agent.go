@@ -17,7 +17,7 @@ func (r *run) startAgent(d *deadline) error {
 	}
 	err := d.step("attaching to the agent", func(ctx context.Context) (err error) {
 		token := newSecret()
-		stdout := r.output.writer(r.Stdout, r.record.output())
+		stdout := r.outputTo()
 		r.exit = wire.NewExitFilter(r.output.writer(r.Stderr, r.record.output()), token)
 		r.agent, err = r.open(ctx, r.main, stdout, r.exit, token)
 		return err
@@ -42,8 +42,10 @@ func (r *run) startAgent(d *deadline) error {
 				return err
 			}
 		}
-		sources, err = r.compiled.Sources(r.main)
-		return err
+		if sources, err = r.compiled.Sources(r.main); err != nil {
+			return err
+		}
+		return r.meddled()
 	})
 	if err != nil {
 		return err
@@ -93,7 +95,13 @@ func (r *run) prove(d *deadline) error {
 	if err != nil {
 		return err
 	}
-	if err := d.step("comparing once more before the prompt", r.lookAtRunning); err != nil {
+	err = d.step("comparing once more before the prompt", func(ctx context.Context) error {
+		if err := r.lookAtRunning(ctx); err != nil {
+			return err
+		}
+		return r.meddled()
+	})
+	if err != nil {
 		return err
 	}
 	err = d.step("handing over the prompt", func(ctx context.Context) error {

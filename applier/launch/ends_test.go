@@ -57,6 +57,28 @@ func TestRealEnds(t *testing.T) {
 			none := 0
 			return w.cli.ContainerRestart(bg, w.container(proxy).ID, container.StopOptions{Timeout: &none})
 		}, 123, 8 * time.Second},
+		{"exec while it runs", func(*testing.T, *exec.Cmd) error { return w.exec(w.container(agent).ID) }, 120, 2 * time.Second},
+		{"exec in the proxy", func(*testing.T, *exec.Cmd) error { return w.exec(w.container(proxy).ID) }, 120, 2 * time.Second},
+		{"paused and unpaused", func(*testing.T, *exec.Cmd) error {
+			if err := w.cli.ContainerPause(bg, w.container(agent).ID); err != nil {
+				return err
+			}
+			return w.cli.ContainerUnpause(bg, w.container(agent).ID)
+		}, 120, 2 * time.Second},
+		{"connected and disconnected", func(*testing.T, *exec.Cmd) error {
+			id := w.container(proxy).ID
+			if err := w.cli.NetworkConnect(bg, "bridge", id, nil); err != nil {
+				return err
+			}
+			return w.cli.NetworkDisconnect(bg, "bridge", id, true)
+		}, 120, 3 * time.Second},
+		{"attached", func(t *testing.T, _ *exec.Cmd) error {
+			c, err := w.cli.ContainerAttach(bg, w.container(agent).ID, container.AttachOptions{Stream: true, Stdout: true})
+			if err == nil {
+				t.Cleanup(c.Close)
+			}
+			return err
+		}, 120, 2 * time.Second},
 		{"interrupted", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGINT) }, 130, 15 * time.Second},
 		{"terminated", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGTERM) }, 130, 15 * time.Second},
 		{"interrupted twice", func(_ *testing.T, cmd *exec.Cmd) error {
@@ -91,6 +113,15 @@ func TestRealEnds(t *testing.T) {
 			within(t, 6*time.Second, "the proxy is stopped", w.stopped(p))
 		})
 	}
+}
+
+// exec runs a command in a container and returns when it is over, which it is long before anybody looks.
+func (w *world) exec(id string) error {
+	e, err := w.cli.ContainerExecCreate(context.Background(), id, container.ExecOptions{Cmd: []string{"/agent", "say=owned"}, User: "0"})
+	if err != nil {
+		return err
+	}
+	return w.cli.ContainerExecStart(context.Background(), e.ID, container.ExecStartOptions{})
 }
 
 // TestRealTogether runs several things at once: what belongs to a live run is left alone by all others,

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/sandplan/sandplan/planner"
 )
@@ -22,6 +23,9 @@ type Engine interface {
 	Wait(ctx context.Context, id string) (planner.Process, error)
 	Process(ctx context.Context, id string) (planner.Process, error)
 	Kill(ctx context.Context, id string) error
+	// Watch tells what happens on the engine from a moment on, until ctx ends or the engine is lost; then
+	// the channel is closed.
+	Watch(ctx context.Context, since time.Time) (<-chan planner.Signal, error)
 }
 
 // Compiled is the declaration as resources of one engine.

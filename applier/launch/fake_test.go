@@ -22,6 +22,7 @@ type fakeEngine struct {
 	programs map[planner.Address]program
 	nextID   int
 	calls    []string
+	signals  chan planner.Signal
 	// before may fail a call, or block it until its context ends. after may change the world.
 	before func(ctx context.Context, call string, n int) error
 	after  func(call string, n int)
@@ -242,6 +243,7 @@ func (f *fakeEngine) Attach(ctx context.Context, id string, stdout, stderr io.Wr
 		p.stdin, p.clientEnd = io.Pipe()
 		f.mu.Lock()
 		f.running[id] = p
+		f.signal("container", "attach", id, "")
 		f.mu.Unlock()
 		stdin, done = p.clientEnd, p.out
 		return nil
@@ -259,6 +261,8 @@ func (f *fakeEngine) Start(ctx context.Context, id string) error {
 			return errors.New("no such container")
 		}
 		o.Status = planner.StatusRunning
+		f.connect(o)
+		f.signal("container", "start", id, "")
 		p.process = planner.Process{Status: planner.StatusRunning, PID: 100 + len(f.calls), Started: time.Now()}
 		go func() {
 			ended := make(chan int, 1)
@@ -272,12 +276,56 @@ func (f *fakeEngine) Start(ctx context.Context, id string) error {
 			_ = p.stdin.CloseWithError(errors.New("broken pipe"))
 			f.mu.Lock()
 			o.Status = planner.StatusExited
+			f.signal("container", "die", id, "")
 			p.process.Status, p.process.ExitCode, p.process.PID = planner.StatusExited, code, 0
 			f.mu.Unlock()
 			close(p.over)
 		}()
 		return nil
 	})
+}
+
+// connect tells that a container gets its networks as it starts.
+func (f *fakeEngine) connect(o *planner.Object) {
+	inv := planner.Address("invocation.login")
+	switch o.Kind {
+	case planner.KindProxy:
+		f.signal("network", "connect", f.object(planner.AddrUplink).ID, o.ID)
+		f.signal("network", "connect", f.object(inv.With(planner.PartNetwork)).ID, o.ID)
+	case planner.KindAgent:
+		f.signal("network", "connect", f.object(inv.With(planner.PartNetwork)).ID, o.ID)
+	case planner.KindRunner:
+		f.signal("network", "connect", "none", o.ID)
+	}
+}
+
+// signal is called with mu held.
+func (f *fakeEngine) signal(kind, action, id, container string) {
+	if f.signals != nil {
+		f.signals <- planner.Signal{At: time.Now(), Type: kind, Action: action, ID: id, Container: container}
+	}
+}
+
+func (f *fakeEngine) Watch(ctx context.Context, _ time.Time) (out <-chan planner.Signal, err error) {
+	err = f.call(ctx, "watch", func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.signals = make(chan planner.Signal, 1000)
+		out = f.signals
+		context.AfterFunc(ctx, f.deafen)
+		return nil
+	})
+	return out, err
+}
+
+// deafen ends the stream of signals.
+func (f *fakeEngine) deafen() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.signals != nil {
+		close(f.signals)
+		f.signals = nil
+	}
 }
 
 func (f *fakeEngine) process(id string) (*fakeProcess, planner.Process) {

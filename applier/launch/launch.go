@@ -92,6 +92,9 @@ type run struct {
 	egress       *egressLog
 	exit         *wire.ExitFilter
 	output       *bound
+	transcript   *policy.Transcript // of the CLI's events; nil for the user's own commands
+	meddling     *meddling
+	deafen       func()    // ends the listening to events
 	running      time.Time // when the command got its go
 	touched      bool      // something was started
 	decision     *Decision
@@ -104,7 +107,7 @@ type run struct {
 // this cannot be made certain, which Result.Unsettled then says.
 func Run(ctx context.Context, p Params) Result {
 	r := &run{Params: p, inv: planner.Address(p.Invocation.Address), began: p.Now(), ids: planner.IDs{}}
-	r.record = r.newRecord()
+	r.record, r.transcript = r.newRecord(), p.Command.Transcript()
 	r.main = r.inv.With(planner.PartAgent)
 	if p.Runner != "" {
 		r.main = r.inv.Runner(p.Runner)
@@ -143,6 +146,9 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	if err := r.gate(d); err != nil {
+		return err
+	}
+	if err := d.step("listening to the engine's events", r.listen); err != nil {
 		return err
 	}
 	if r.Runner == "" {

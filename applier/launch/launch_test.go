@@ -139,7 +139,7 @@ func TestRunGoesWell(t *testing.T) {
 			e.Lines != 5 || e.Incomplete != "" {
 			t.Errorf("egress = %+v", res.Egress)
 		}
-		wantCalls := []string{"observe", "attach invocation.login.proxy", "start invocation.login.proxy", "attach invocation.login.agent",
+		wantCalls := []string{"observe", "watch", "attach invocation.login.proxy", "start invocation.login.proxy", "attach invocation.login.agent",
 			"recheck 5", "start invocation.login.agent", "recheck 4", "release scope", "observe",
 			"apply replace invocation.login.proxy", "apply replace invocation.login.agent", "release scope", "release lease"}
 		got := slices.DeleteFunc(slices.Clone(b.calls), func(c string) bool {

@@ -65,11 +65,13 @@ type record struct {
 	Running *time.Time `json:"running,omitempty"`
 	Ended   time.Time  `json:"ended"`
 
-	Objects   []recordObject   `json:"objects"`
-	Sources   []planner.Source `json:"sources,omitempty"`
-	Proxy     *wire.Ready      `json:"proxy,omitempty"`
-	Report    *wire.Report     `json:"report,omitempty"`
-	Process   planner.Process  `json:"process"`
+	Objects []recordObject   `json:"objects"`
+	Sources []planner.Source `json:"sources,omitempty"`
+	Proxy   *wire.Ready      `json:"proxy,omitempty"`
+	Report  *wire.Report     `json:"report,omitempty"`
+	Process planner.Process  `json:"process"`
+	// Events are what the engine said about the objects of the run.
+	Events    []planner.Signal `json:"events,omitempty"`
 	Egress    Egress           `json:"egress"`
 	Exit      recordExit       `json:"exit"`
 	Unsettled string           `json:"unsettled,omitempty"`
@@ -164,7 +166,7 @@ func (r *run) writeRecord() {
 	if !r.running.IsZero() {
 		rec.Running = &r.running
 	}
-	rec.Exit = recordExit{Code: r.result.Code, By: r.result.By}
+	rec.Exit = recordExit{Code: r.result.Code, By: r.result.By, Reason: rec.Exit.Reason}
 	if d := r.decision; d != nil {
 		rec.Exit.Reason, rec.Exit.Findings, rec.Exit.Checks = d.Error(), publicFindings(d.Findings), d.Checks
 	}

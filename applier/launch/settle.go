@@ -18,6 +18,10 @@ const drainLimit = 5 * time.Second
 func (r *run) settle(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	stopped := r.stopAll(ctx)
+	if r.deafen != nil {
+		r.deafen()
+		r.record.Events = r.meddling.seen
+	}
 	r.conclude()
 	if r.egress != nil {
 		r.tell(Event{Kind: EventEgress, Egress: &r.result.Egress})
@@ -91,7 +95,7 @@ func (r *run) conclude() {
 		r.result.By, r.result.Code, r.result.Decision = BySandplan, int(r.decision.Code), r.decision
 	}
 	if !r.running.IsZero() {
-		r.tell(Event{Kind: EventEnded, Took: r.result.Took, Code: r.result.Code})
+		r.tell(Event{Kind: EventEnded, Took: r.result.Took, Code: r.result.Code, Detail: r.record.Exit.Reason})
 	}
 }
 
@@ -112,7 +116,7 @@ func (r *run) concludeAgent() {
 	case p.OOM && (!ok || said.Signal == 9):
 		r.decide(&Decision{Code: CodeKilled, Reason: "it needed more memory than limits.memory allows"})
 	case ok && said.By == wire.ByAgent:
-		r.result.By, r.result.Code = ByAgent, said.Code
+		r.ownEnd(said.Code)
 	case ok && said.Cause == wire.CauseProof && !r.running.IsZero():
 		// It had been proven: what does not hold any more has changed since.
 		r.decide(&Decision{Code: CodeDrift, Reason: "the sandbox changed while it ran", Err: errors.New(said.Detail)})

@@ -41,9 +41,13 @@ func (r *run) watch(ctx context.Context) {
 			r.decide(&Decision{Code: CodeCancelled, Reason: "cancelled"})
 		case <-timeout.C:
 			r.decide(&Decision{Code: CodeTimeout, Reason: "timed out after " + r.Timeout.String()})
+		case <-r.transcript.Wrong():
+			r.decide(r.offersOthers())
 		case <-r.output.used:
 			r.decide(&Decision{Code: CodeBound, Reason: "the output bound is used up"})
 		case d := <-looks:
+			r.decide(d)
+		case d := <-r.meddling.found:
 			r.decide(d)
 		case e := <-p.ended:
 			r.proxy.over = &e
@@ -62,6 +66,9 @@ func (r *run) watch(ctx context.Context) {
 		}
 	}
 	r.preferNaturalEnd()
+	if r.decision == nil {
+		r.hearOut()
+	}
 }
 
 // linkLost finds out why nothing goes through to a container any more: because it has ended and Wait
@@ -119,8 +126,8 @@ func (r *run) preferNaturalEnd() {
 	}
 }
 
-// relook looks at the running sandbox again and again, and sends what it finds, once. An engine that
-// does not answer is forgiven for a while.
+// relook looks at the running sandbox again and again, at once when something has happened to it, and
+// sends what it finds, once. An engine that does not answer is forgiven for a while.
 func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 	tick := time.NewTicker(RecheckEvery)
 	defer tick.Stop()
@@ -130,6 +137,7 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-r.meddling.kick:
 		}
 		look, cancel := context.WithTimeout(ctx, engineLimit)
 		err := r.lookAtRunning(look)

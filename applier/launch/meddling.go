@@ -1,0 +1,208 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// meddling follows what the engine says happens to the objects of a run. Some of it can be seen in no
+// other way: a short exec leaves no trace in inspect, nor does what was changed and changed back.
+type meddling struct {
+	containers map[string]planner.Address // by engine ID
+	network    string                     // the invocation's, "" for a runner
+	uplink     string
+	// own counts what this run itself does, and so must happen once: each container is attached to,
+	// started, and connected to each of its networks.
+	own map[string]int
+	// found gets the first thing that somebody else did. kick asks for a look at once.
+	found chan *Decision
+	kick  chan struct{}
+	// end is closed when the engine said that the command's container has ended.
+	main string
+	end  chan struct{}
+	dead map[string]bool // containers that have ended
+	// seen is everything about the objects of the run, for the record.
+	seen []planner.Signal
+	done chan struct{}
+}
+
+// maxSeen bounds what is kept: a record is no place for a flood.
+const maxSeen = 1000
+
+// listen starts to follow the engine's events, before anything is attached to or started.
+func (r *run) listen(ctx context.Context) error {
+	life, quit := context.WithCancel(context.WithoutCancel(ctx))
+	inTime := context.AfterFunc(ctx, quit)
+	signals, err := r.Engine.Watch(life, r.Now())
+	if !inTime() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		quit()
+		return err
+	}
+	m := &meddling{
+		containers: map[string]planner.Address{}, own: map[string]int{}, dead: map[string]bool{}, main: r.ids[r.main],
+		found: make(chan *Decision, 1), kick: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{}),
+	}
+	if r.Runner == "" {
+		m.network, m.uplink = r.ids[r.inv.With(planner.PartNetwork)], r.ids[planner.AddrUplink]
+	}
+	for _, a := range r.own() {
+		id := r.ids[a]
+		m.containers[id] = a
+		m.own["attach "+id], m.own["start "+id] = 1, 1
+		switch {
+		case r.Runner != "":
+			m.own[connecting("", id)] = 1 // to the network called none, which engines count as one
+		case a.Part() == planner.PartProxy:
+			m.own[connecting(m.network, id)], m.own[connecting(m.uplink, id)] = 1, 1
+		default:
+			m.own[connecting(m.network, id)] = 1
+		}
+	}
+	r.meddling, r.deafen = m, func() { quit(); <-m.done }
+	go m.follow(life, signals)
+	return nil
+}
+
+func (m *meddling) follow(ctx context.Context, signals <-chan planner.Signal) {
+	defer close(m.done)
+	for s := range signals {
+		m.hear(s)
+	}
+	if ctx.Err() == nil {
+		m.tell(&Decision{Code: CodeEngine, Reason: "the engine is lost", Err: fmt.Errorf("its events ended")})
+	}
+}
+
+func (m *meddling) hear(s planner.Signal) {
+	mine := m.containers[s.ID] != "" || m.containers[s.Container] != "" || s.Type == "network" && (s.ID == m.network || s.ID == m.uplink)
+	if !mine {
+		return
+	}
+	if len(m.seen) < maxSeen {
+		m.seen = append(m.seen, s)
+	}
+	if m.dead[s.ID] || m.dead[s.Container] {
+		return // whoever waits for it knows that it has ended, and what comes now is no part of the run
+	}
+	what := ""
+	switch s.Type {
+	case "container":
+		what = m.container(s)
+	case "network":
+		what = m.connection(s)
+	}
+	if what != "" {
+		m.tell(&Decision{Code: CodeDrift, Reason: "somebody meddled with the sandbox: " + what})
+	}
+}
+
+// container judges what happened to a container, and says what is wrong with it.
+func (m *meddling) container(s planner.Signal) string {
+	action, _, _ := strings.Cut(s.Action, ":") // exec_create: /bin/sh -c …
+	switch action {
+	case "attach":
+		if m.once("attach " + s.ID) {
+			return ""
+		}
+	case "die":
+		if s.ID == m.main {
+			close(m.end)
+		}
+		m.dead[s.ID] = true
+		return ""
+	case "start":
+		if !m.once("start " + s.ID) {
+			m.look()
+		}
+		return ""
+	case "stop", "kill", "restart", "oom", "destroy":
+		// What they do to the process shows at the process: it ends, or is another one.
+		m.look()
+		return ""
+	case "top", "resize":
+		return ""
+	}
+	return fmt.Sprintf("%s: %.200s", m.containers[s.ID], s.Action)
+}
+
+// connection judges what happened between a network and a container.
+func (m *meddling) connection(s planner.Signal) string {
+	addr, ours := m.containers[s.Container], s.ID == m.network && m.network != ""
+	switch {
+	case s.Action == "disconnect" && (addr != "" || s.ID == m.uplink):
+		m.look() // it may have ended; if it still runs, the look finds it missing
+		return ""
+	case s.Action == "connect" && addr != "":
+		if m.once(connecting(s.ID, s.Container)) || m.network == "" && m.once(connecting("", s.Container)) {
+			return ""
+		}
+		return fmt.Sprintf("%s was connected to network %.12s", addr, s.ID)
+	case ours && s.Container != "":
+		return fmt.Sprintf("container %.12s: %s to its network", s.Container, s.Action)
+	case ours:
+		return "its network: " + s.Action
+	}
+	m.look() // the uplink's other users come and go
+	return ""
+}
+
+func connecting(network, container string) string { return "connect " + network + " " + container }
+
+// once reports whether this run does the thing itself, and has not done it yet.
+func (m *meddling) once(what string) bool {
+	m.own[what]--
+	return m.own[what] >= 0
+}
+
+func (m *meddling) tell(d *Decision) {
+	select {
+	case m.found <- d:
+	default:
+	}
+}
+
+func (m *meddling) look() {
+	select {
+	case m.kick <- struct{}{}:
+	default:
+	}
+}
+
+// meddled is what somebody did so far, or nil.
+func (r *run) meddled() error {
+	select {
+	case d := <-r.meddling.found:
+		return d
+	default:
+		return nil
+	}
+}
+
+// signalLimit is how long the engine may take to say that a container has ended.
+const signalLimit = 2 * time.Second
+
+// hearOut waits until everything that happened before the command's end was heard: what was done to it
+// in its last moment counts, too.
+func (r *run) hearOut() {
+	timer := time.NewTimer(signalLimit)
+	defer timer.Stop()
+	select {
+	case <-r.meddling.end:
+	case d := <-r.meddling.found:
+		r.decide(d)
+	case <-timer.C:
+		r.unsettled = append(r.unsettled, fmt.Errorf("the engine did not report the end of %s: what was done to it meanwhile is not known in full", r.main))
+	}
+	select {
+	case d := <-r.meddling.found:
+		r.decide(d)
+	default:
+	}
+}

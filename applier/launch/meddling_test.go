@@ -1,0 +1,118 @@
+package launch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// TestMeddling tells a run about things that happen, most of which leave nothing to be seen by a later
+// look.
+func TestMeddling(t *testing.T) {
+	agent, proxy, net := login.With(planner.PartAgent), login.With(planner.PartProxy), login.With(planner.PartNetwork)
+	for name, c := range map[string]struct {
+		kind, action  string
+		of, container planner.Address // "" is somebody else's
+		code          int
+		reason        string
+	}{
+		"exec":               {"container", "exec_create: /bin/sh -c id", agent, "", 120, "a short exec leaves no trace in inspect"},
+		"exec in proxy":      {"container", "exec_start: /x", proxy, "", 120, "the proxy has the way out"},
+		"attach":             {"container", "attach", agent, "", 120, "a second attacher can write into the lease"},
+		"pause":              {"container", "pause", agent, "", 120, "paused and unpaused between two looks"},
+		"update":             {"container", "update", agent, "", 120, "updated, and back"},
+		"rename":             {"container", "rename", agent, "", 120, "a name leads others astray"},
+		"copy out":           {"container", "archive-path", agent, "", 120, "somebody reads files"},
+		"copy in":            {"container", "extract-to-dir", agent, "", 120, "somebody writes files"},
+		"commit":             {"container", "commit", agent, "", 120, "somebody takes an image of it"},
+		"unheard of":         {"container", "transmogrify", agent, "", 120, "what newer engines can do is not known to be harmless"},
+		"agent to bridge":    {"network", "connect", "bridge", agent, 120, "a second network, perhaps for a moment"},
+		"proxy to bridge":    {"network", "connect", "bridge", proxy, 120, "a second network, perhaps for a moment"},
+		"intruder":           {"network", "connect", net, "intruder", 120, "somebody else on the agent's network"},
+		"network removed":    {"network", "destroy", net, "", 120, "its network goes"},
+		"reconnected":        {"network", "connect", net, agent, 120, "disconnected and connected again, with another address perhaps"},
+		"agent disconnected": {"network", "disconnect", net, agent, 0, "a look is taken; here nothing is missing"},
+		"uplink used":        {"network", "connect", planner.AddrUplink, "intruder", 0, "other proxies come and go; the look judges"},
+		"top":                {"container", "top", agent, "", 0, "only looks"},
+		"kill":               {"container", "kill", agent, "", 0, "its effect shows at the process"},
+		"somebody else":      {"container", "exec_create: sh", "other", "", 0, "not ours"},
+		"other network":      {"network", "connect", "bridge", "other", 0, "not ours"},
+		"volume":             {"volume", "mount", "other", agent, 0, "mounts are judged at creation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				b := newBench(t)
+				b.agentProgram(shimProgram(goodReport, runFor(5500*time.Millisecond, 0)))
+				id := func(a planner.Address) string {
+					if o := b.object(a); o != nil {
+						return o.ID
+					}
+					return string(a)
+				}
+				began := time.Now()
+				time.AfterFunc(2500*time.Millisecond, func() {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.signal(c.kind, c.action, id(c.of), id(c.container))
+				})
+				res := b.run(t.Context())
+				if res.Code != c.code {
+					t.Fatalf("code %d (%v), want %d (%s)", res.Code, res.Decision, c.code, c.reason)
+				}
+				if c.code != 0 && (time.Since(began) > 3*time.Second || !strings.Contains(res.Decision.Error(), "meddled")) {
+					t.Errorf("ended after %s with %v (%s)", time.Since(began), res.Decision, c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestMeddlingBeforeTheStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.after = func(call string, _ int) {
+			if call == "attach "+string(login.With(planner.PartAgent)) {
+				b.mu.Lock()
+				b.signal("container", "attach", b.object(login.With(planner.PartAgent)).ID, "")
+				b.mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+		}
+		res := b.run(t.Context())
+		if res.Code != int(CodeRefused) || slices.Contains(b.calls, "start "+string(login.With(planner.PartAgent))) {
+			t.Errorf("code %d (%v): a second attacher to an armed agent shows nowhere else", res.Code, res.Decision)
+		}
+	})
+}
+
+// TestMeddlingAtTheEnd lets somebody meddle in the very last moment: what the engine tells about it
+// comes after the end of the process.
+func TestMeddlingAtTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(func(p *fakeProcess) int {
+			code := shimProgram(goodReport, runFor(time.Second, 0))(p)
+			b.mu.Lock()
+			b.signal("container", "exec_create: /x", b.object(login.With(planner.PartAgent)).ID, "")
+			b.mu.Unlock()
+			return code
+		})
+		if res := b.run(t.Context()); res.Code != int(CodeDrift) {
+			t.Errorf("code %d (%v)", res.Code, res.Decision)
+		}
+	})
+}
+
+func TestEventsAreLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(time.Minute, 0)))
+		time.AfterFunc(3*time.Second, b.deafen)
+		if res := b.run(t.Context()); res.Code != int(CodeEngine) {
+			t.Errorf("code %d (%v): without events nobody can say what happens", res.Code, res.Decision)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package docker
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestWatch(t *testing.T) {
+	e := openEngine(t)
+	id := armed(t, e, stepsImage(t, e), "say=x")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	since := time.Now()
+	// Started before the watch begins: what has just happened is told, too.
+	if err := e.Start(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	signals, err := e.Watch(ctx, since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	timeout := time.After(10 * time.Second)
+	for !slices.Contains(actions, "die") {
+		select {
+		case s := <-signals:
+			switch {
+			case s.ID == id:
+				actions = append(actions, s.Action)
+			case s.Container == id:
+				actions = append(actions, s.Type+" "+s.Action)
+			default:
+				continue
+			}
+			if s.At.Before(since) || s.At.After(time.Now()) {
+				t.Errorf("%s at %s", s.Action, s.At)
+			}
+		case <-timeout:
+			t.Fatalf("the container's end was not told; heard %v", actions)
+		}
+	}
+	if want := []string{"network connect", "start", "die"}; !slices.Equal(actions, want) {
+		t.Errorf("heard %v, want %v", actions, want)
+	}
+	cancel()
+	for range signals { // it ends
+	}
+	if _, err := e.Watch(ctx, since); err == nil {
+		t.Error("a watch that cannot begin gave no error")
+	}
+}
