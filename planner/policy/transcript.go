@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Transcript reads what the CLI of a built-in kind prints while it works. Two things are in it that
@@ -158,7 +160,7 @@ func (t *Transcript) claudeEvent(e cliEvent) {
 			t.contradict("Claude Code gives its model the tools %s; phase.%s allows %s", words(got), t.command.phase, words(t.command.offered))
 		}
 		if len(e.Servers) > 0 {
-			t.contradict("Claude Code has the MCP server %s; no phase allows one", e.Servers[0].Name)
+			t.contradict("Claude Code has the MCP server %s; no phase allows one", plain(e.Servers[0].Name))
 		}
 		if e.Version != t.command.version {
 			t.contradict("Claude Code says that it is version %q; the command was made for %s", e.Version, t.command.version)
@@ -189,9 +191,9 @@ func firstOf(texts ...string) string {
 	for _, s := range texts {
 		if s = strings.TrimSpace(s); s != "" && s != "null" && s != "[]" {
 			if len(s) > enough {
-				s = strings.ToValidUTF8(s[:enough], "") + "…"
+				s = s[:enough] + "…"
 			}
-			return s
+			return plain(s)
 		}
 	}
 	return "it says that it failed, and not why"
@@ -201,5 +203,15 @@ func words(list []string) string {
 	if len(list) == 0 {
 		return "(none)"
 	}
-	return strings.Join(list, ", ")
+	return plain(strings.Join(list, ", "))
+}
+
+// plain is a text of a vendor on one line of ours, without anything that a terminal would act on.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
 }

@@ -43,6 +43,7 @@ func TestTranscript(t *testing.T) {
 		{"a last word that is no whole line", KindClaude, initReview + strings.TrimSpace(resultGood), "", "without saying"},
 		{"codex did it", KindCodex, `{"type":"thread.started"}` + "\n" + `{"type":"turn.completed","usage":{}}` + "\n", "", ""},
 		{"codex could not", KindCodex, `{"type":"turn.failed","error":{"message":"stream disconnected"}}` + "\n", "", "stream disconnected"},
+		{"a vendor's words stay on one line", KindCodex, `{"type":"turn.failed","error":{"message":"a\nsandplan: b\u001b[2J"}}` + "\n", "", "a sandplan: b [2J"},
 		{"codex says nothing", KindCodex, `{"type":"turn.started"}` + "\n", "", "without saying"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

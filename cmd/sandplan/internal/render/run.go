@@ -39,7 +39,11 @@ func runText(e launch.Event) string {
 	case launch.EventStopping:
 		return "Stopping: " + e.Detail
 	case launch.EventEnded:
-		return fmt.Sprintf("Ended after %s with exit code %d", tenths(e.Took), e.Code)
+		text := fmt.Sprintf("Ended after %s with exit code %d", tenths(e.Took), e.Code)
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+		return text
 	case launch.EventEgress:
 		if e.Egress == nil {
 			return ""
