@@ -51,27 +51,56 @@ type vendor struct {
 	answered   func(stdout, answer string) string // what is wrong with the CLI's last words
 }
 
-// TestTools is the proof for each vendor and phase.
-func TestTools(t *testing.T) {
-	var names []string
+// TestVendors is everything, with one project on the engine for all of it.
+func TestVendors(t *testing.T) {
 	config := vendorBlocks()
+	var names []string
+	add := func(name, vendor, phase string) {
+		names = append(names, name)
+		config += invocation(name, vendor, phase)
+	}
 	for _, v := range vendors {
 		for _, p := range phases {
-			name := v.name + "_" + p.name
-			names = append(names, name)
-			config += invocation(name, v.name, p.name)
+			add(v.name+"_"+p.name, v.name, p.name)
 		}
 	}
+	for _, c := range controls {
+		config += c.vendorBlock()
+		add(c.name, c.name, "fix")
+	}
+	for _, c := range credentials {
+		config += c.vendorBlock()
+		add(c.name, c.name, "questions")
+	}
+	config += narrowBlock()
+	add("narrow", "narrow", "questions")
 	w := newWorld(t, "vendors-proof", config, names...)
-	for _, v := range vendors {
-		for _, p := range phases {
-			t.Run(v.name+"/"+p.name, func(t *testing.T) {
-				at := *w
-				at.t = t
-				at.prove(v, v.name+"_"+p.name, p.writable)
-			})
+	t.Run("tools", func(t *testing.T) {
+		for _, v := range vendors {
+			for _, p := range phases {
+				t.Run(v.name+"/"+p.name, func(t *testing.T) { w.in(t).prove(v, v.name+"_"+p.name, p.writable) })
+			}
 		}
-	}
+	})
+	t.Run("control", func(t *testing.T) {
+		for _, c := range controls {
+			t.Run(c.name, func(t *testing.T) { w.in(t).proveControl(c) })
+		}
+	})
+	t.Run("credential", func(t *testing.T) {
+		for _, c := range credentials {
+			t.Run(c.name, func(t *testing.T) { w.in(t).proveCredential(c) })
+		}
+	})
+	t.Run("end", func(t *testing.T) { testEnds(t, w) })
+	t.Run("released", func(t *testing.T) { w.in(t).proveReleased() })
+}
+
+// in is the world for a part of the test.
+func (w *world) in(t *testing.T) *world {
+	at := *w
+	at.t = t
+	return &at
 }
 
 func vendorBlocks() string {
@@ -109,7 +138,7 @@ invocation %q {
 // allows.
 func (w *world) prove(v vendor, name string, writable bool) {
 	calls := v.calls(writable)
-	script := vendormock.Script{Answer: answer}
+	script := vendormock.Script{Answer: answer, Settings: managedSettings}
 	for _, c := range calls {
 		raw, err := json.Marshal(c.input)
 		if err != nil {

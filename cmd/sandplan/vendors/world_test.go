@@ -69,6 +69,8 @@ func newWorld(t *testing.T, project, config string, worktrees ...string) *world 
 		"TEST_CLAUDE_TOKEN="+claudeToken, "TEST_CLAUDE_KEY="+claudeKey, "TEST_OPENAI_KEY="+openaiKey)
 	w.write("sandplan.hcl", fmt.Sprintf("sandplan {\n  project = %q\n}\n\nprovider \"docker\" {\n  subnet_pool = %q\n}\n", project, pool)+config)
 	w.write("prompt.txt", prompt)
+	w.write("token", claudeToken+"\n")
+	w.write("auth.json", `{"OPENAI_API_KEY":"`+openaiKey+`"}`)
 	evil := filepath.Join(w.data, "evil")
 	build(t, evil, "./testdata/evil")
 	for _, name := range worktrees {

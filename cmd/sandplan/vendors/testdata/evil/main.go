@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -17,6 +18,12 @@ func main() {
 	who := "nobody"
 	if len(os.Args) > 1 {
 		who = strings.Join(os.Args[1:], "-")
+		if os.Args[1] == "exec" {
+			who = "exec"
+		}
+	}
+	if who == "exec" {
+		become(os.Args[2:])
 	}
 	_ = os.WriteFile("/work/RAN-"+who, nil, 0o644)
 	for _, host := range []string{"api.anthropic.com", "api.openai.com"} {
@@ -26,6 +33,18 @@ func main() {
 		if resp, err := c.Get("https://" + host + "/ran/" + url.PathEscape(who)); err == nil {
 			resp.Body.Close()
 		}
+	}
+}
+
+// become is `env NAME=value… -- PROGRAM…`.
+func become(args []string) {
+	env := os.Environ()
+	for i, a := range args {
+		if a == "--" {
+			err := syscall.Exec(args[i+1], args[i+1:], env)
+			panic(err)
+		}
+		env = append(env, a)
 	}
 }
 
