@@ -13,6 +13,8 @@ func strangers(l *look, v tree) map[string]any {
 			out[container] = endpoint
 		}
 	}
+	// 20.10 keeps what it was given: the ID where we bind, the name where people do, and it starts a
+	// container on whatever has that name by then.
 	for _, key := range []string{treeID(v), treeName(v)} {
 		for container, name := range l.joining[key] {
 			if out[container] == nil && !belongs(id.address, l.refs[container]) {
@@ -48,7 +50,9 @@ func joining(containers []tree) map[string]map[string]string {
 	return out
 }
 
-// belongs reports whether the container at an address may be attached to the network at another one.
+// belongs reports whether the container at an address may be attached to the network at another one. It
+// knows addresses only, and a second container with the same labels has none (see claim): it is a
+// stranger, as is the agent of another invocation.
 func belongs(network, container planner.Address) bool {
 	part := container.Part()
 	if network == planner.AddrUplink {

@@ -13,6 +13,9 @@ import (
 
 // foreign are the objects that are named as ours are and are not ours: some of them may stand where one
 // of ours will be. conflictsFor says which, once it is known what is wanted.
+//
+// A name alone makes nobody ours and nobody foreign: labels do the one, a wanted name the other. So
+// what another scope of ours made under its own name is left out, and all the rest is told.
 func (l *look) foreign() []planner.Conflict {
 	var out []planner.Conflict
 	bridges := map[string]bool{}
@@ -34,6 +37,7 @@ func (l *look) foreign() []planner.Conflict {
 			}
 		}
 	}
+	// Linux has one name space for interfaces, so a bridge without a network is in the way just as well.
 	for bridge := range l.bridges {
 		if ownBridge.MatchString(bridge) && !bridges[bridge] {
 			out = append(out, planner.Conflict{Kind: "interface", Name: bridge,
@@ -48,6 +52,7 @@ func (l *look) foreign() []planner.Conflict {
 }
 
 // recognised reports whether an object is this scope's, or another scope's under a name of that scope.
+// Another scope's labels under our name would be somebody's attempt to be overlooked.
 func (l *look) recognised(v tree) bool {
 	id, ok := readIdentity(labelsOf(treeLabels(v)))
 	if !ok {

@@ -22,7 +22,9 @@ func (p endpoint) String() string { return fmt.Sprintf("unix://%s (from %s)", p.
 
 const defaultHost = "unix:///var/run/docker.sock"
 
-// findEndpoint chooses the engine as the docker command does, the configuration going before all.
+// findEndpoint chooses the engine as the docker command does, so that both always speak of the same
+// one: DOCKER_HOST, DOCKER_CONTEXT, the current context. The configuration goes before all, because a
+// reviewed declaration must not mean another engine in another shell.
 func findEndpoint(o Options) (endpoint, error) {
 	if o.Host != "" {
 		return parseHost(o.Host, `provider "docker" { host }`)
@@ -42,6 +44,7 @@ func findEndpoint(o Options) (endpoint, error) {
 		}
 		from = filepath.Join(dir, "config.json")
 	}
+	// "default" is no context of its own, it is the way to say "none".
 	if name == "" || name == "default" {
 		return parseHost(defaultHost, "the default")
 	}

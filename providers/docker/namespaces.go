@@ -17,6 +17,8 @@ type apart struct {
 
 // namespacesOf compares this process with the one that listens on a socket.
 func namespacesOf(socket, proc string) apart {
+	// The peer is whoever called listen: the engine itself, or the init that started it by socket, and
+	// both are where the engine is.
 	pid, err := peerPID(socket)
 	if err != nil || pid <= 0 { // 0: a process that is not visible from here
 		return apart{}

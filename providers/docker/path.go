@@ -12,6 +12,8 @@ type segment struct {
 	index int // -1 for a key
 }
 
+// lookup is what stands at a path; nil for nothing there, and for a value of another type on the way,
+// which then is an uncovered property of its own.
 func lookup(v any, path []segment) any {
 	for _, s := range path {
 		switch x := v.(type) {
@@ -66,6 +68,7 @@ func parsePath(s string) ([]segment, error) {
 	return out, nil
 }
 
+// formatPath writes a path with as few quotes as can be.
 func formatPath(path []segment) string {
 	var b strings.Builder
 	for _, s := range path {

@@ -12,7 +12,9 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// machine says which boot of which machine this is, and which processes can be seen from here.
+// machine says which boot of which machine this is, and which processes can be seen from here. A process
+// ID means something only together with both: a holder in a container, or before a reboot, may have the
+// number of a process that has nothing to do with it.
 func machine(proc string) (boot, pidNS string, err error) {
 	raw, err := os.ReadFile(proc + "/sys/kernel/random/boot_id")
 	if err != nil {

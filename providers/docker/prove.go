@@ -45,7 +45,8 @@ func (e *Engine) ProveShared(ctx context.Context, scope planner.Scope) error {
 	return nil
 }
 
-// proveOnce is ProveShared before the first object that this process makes.
+// proveOnce is ProveShared before the first object that this process makes. Only a success is kept: what
+// failed for a passing reason is tried again with the next object.
 func (e *Engine) proveOnce(ctx context.Context, scope planner.Scope) error {
 	e.proof.Lock()
 	defer e.proof.Unlock()
@@ -95,6 +96,7 @@ func (e *Engine) readThroughEngine(ctx context.Context, scope planner.Scope, dir
 		return made.ID, err
 	})
 	if err != nil {
+		// Mounts, unlike Binds, never create their source: here the engine says that it is not there.
 		if strings.Contains(err.Error(), "bind source path does not exist") {
 			return "", nil
 		}

@@ -73,6 +73,8 @@ func (a addressing) allocate() (planner.Allocation, error) {
 	for _, t := range a.taken {
 		used.add(t.Prefix)
 	}
+	// What stays comes first, so that nothing new can take it; the uplink before the networks, because
+	// a /22 is hard to find among many /29.
 	kept := a.keep(&used)
 	uplink := a.uplink
 	if !a.fits(uplink, uplinkBits) || a.isTaken(uplink) {
@@ -133,8 +135,9 @@ func (a addressing) isTaken(p netip.Prefix) bool {
 // uplinkHosts are the addresses of a /22 without its own, its broadcast address and the gateway.
 const uplinkHosts = 1<<(32-uplinkBits) - 3
 
-// uplinkAddresses gives each proxy an address on the uplink; those of proxies that will go are not
-// given out again at once.
+// uplinkAddresses gives each proxy an address on the uplink. A proxy keeps its own: another one would
+// be another declaration, and its container would be replaced whenever an earlier invocation goes.
+// Those of proxies that will go are not given out again at once.
 func (a addressing) uplinkAddresses(uplink netip.Prefix) (map[planner.Address]netip.Addr, error) {
 	first := number(uplink.Addr()) + 2
 	last := first + uplinkHosts - 1
@@ -195,7 +198,8 @@ func (a addressing) exhausted(what string, wanted, missing int) error {
 		a.pool, what, size, 1<<(networkBits-uplinkBits), by, lack)
 }
 
-// ranges is a set of IPv4 addresses as sorted ranges that neither overlap nor touch.
+// ranges is a set of IPv4 addresses as sorted ranges that neither overlap nor touch: a pool may hold two
+// million subnets, and is never walked one by one.
 type ranges struct{ all []span }
 
 type span struct{ first, last uint32 }

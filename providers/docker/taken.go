@@ -14,7 +14,8 @@ import (
 // and this machine's routes in every table (a VPN keeps its own in one that "ip route" does not show).
 func (l *look) taken() ([]planner.Taken, error) {
 	var out []planner.Taken
-	engines := map[string]bool{"docker0": true} // bridges whose networks speak for them
+	// The route of a network's bridge would make a scope's own uplink look taken, and others' twice.
+	engines := map[string]bool{"docker0": true}
 	for _, v := range l.listed[listNetworks] {
 		engines[bridgeOf(v)] = true
 		if l.refs[treeID(v)] != "" {

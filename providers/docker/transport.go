@@ -31,7 +31,8 @@ func newTransport(socket string, getenv func(string) string) http.RoundTripper {
 	}, getenv)
 }
 
-// get reads one resource of the engine as it is: rows need the raw reply, with the fields that the
+// get reads one resource of the engine as it is. The SDK decodes lists into its own structs and drops
+// what it does not know, which is just what must not go unnoticed: rows need the raw reply, with the fields that the
 // SDK's structs do not know.
 func (e *Engine) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	resp, err := e.request(ctx, http.MethodGet, "/v"+e.info.API+path, query)

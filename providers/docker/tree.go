@@ -9,6 +9,7 @@ import (
 // The few properties that every look needs before it knows the kind: networks, containers in list
 // form, containers in inspect form and volumes keep them in different places.
 
+// treeID is the engine's ID of an object, in full.
 func treeID(v tree) string {
 	if id, ok := v["Id"].(string); ok {
 		return id
@@ -17,6 +18,7 @@ func treeID(v tree) string {
 	return s
 }
 
+// treeName is the name of a network or volume, or of a container without the slash in front.
 func treeName(v tree) string {
 	if s, ok := v["Name"].(string); ok {
 		return strings.TrimPrefix(s, "/")
@@ -32,6 +34,7 @@ func treeName(v tree) string {
 	return ""
 }
 
+// treeLabels are an object's labels as they are; see labelsOf.
 func treeLabels(v tree) any {
 	if config, ok := v["Config"].(map[string]any); ok {
 		return config["Labels"]
