@@ -2,7 +2,6 @@ package egress
 
 import (
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -97,42 +96,5 @@ func TestReserveNeverSpends(t *testing.T) {
 	}
 	if b.take(b.limit) || !b.spent() || b.take(1) {
 		t.Error("a budget that is used up lets something through")
-	}
-}
-
-// TestHelloRetry: a server that asks for a second hello, and one whose client changes its mind.
-func TestHelloRetry(t *testing.T) {
-	cert := certificate(t, vendorName)
-	p := startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) {
-		conn := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, CurvePreferences: []tls.CurveID{tls.CurveP384}})
-		_, _ = io.Copy(conn, conn)
-	}))
-	c := tls.Client(p.tunnel(vendorName+":443"), &tls.Config{
-		ServerName: vendorName, InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP384},
-	})
-	if _, err := io.WriteString(c, "ping"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
-		t.Fatal(err)
-	}
-	if s := c.ConnectionState(); !s.HelloRetryRequest {
-		t.Error("the server did not ask again: this test tests nothing")
-	}
-
-	got := &lines{}
-	p = startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(got, c) }))
-	raw := p.tunnel(vendorName + ":443")
-	right := helloBytes(t, &tls.Config{ServerName: vendorName})
-	if _, err := raw.Write(right); err != nil {
-		t.Fatal(err)
-	}
-	p.awaitReason(reason.Allowed)
-	if _, err := raw.Write(helloBytes(t, &tls.Config{ServerName: "evil.example"})); err != nil {
-		t.Fatal(err)
-	}
-	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
-	if e.Reason != reason.SNIDiffers || got.len() != len(right) {
-		t.Errorf("%d bytes were forwarded of %d that may be; log: %+v", got.len(), len(right), e)
 	}
 }

@@ -255,7 +255,7 @@ func TestRightHelloPassesUntouched(t *testing.T) {
 		"byte by byte":        split(hello, 1),
 		"in records of 3":     {records(hello, 3)},
 		"records and packets": split(records(hello, 100), 7),
-		"data behind it":      {append(bytes.Clone(hello), 20, 3, 3, 0, 1, 1)},
+		"an alert behind it":  {append(bytes.Clone(hello), 21, 3, 3, 0, 2, 2, 90)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := &lines{}

@@ -19,7 +19,7 @@ func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (re
 	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up}
 	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down}
 	if t.rule.TLS {
-		up.guard = &hello.Guard{Name: t.rule.Host, Limit: s.cfg.Limits.HelloBytes}
+		up.guard, down.guard = hello.NewGuard(t.rule.Host, s.cfg.Limits.HelloBytes)
 	}
 	over := make(chan error, 1)
 	go func() {
@@ -59,12 +59,18 @@ type refusedError struct{ why reason.Reason }
 
 func (e *refusedError) Error() string { return e.why.Text() }
 
+// guard looks at the beginning of one direction, and says what of it may be forwarded.
+type guard interface {
+	Feed([]byte) ([]byte, reason.Reason)
+	Over() bool
+}
+
 // flow is one direction of a tunnel.
 type flow struct {
 	server   *server
 	dst, src net.Conn
 	budget   *budget
-	guard    *hello.Guard // nil when nothing needs to be looked at
+	guard    guard // nil when nothing needs to be looked at
 	moved    int64
 }
 
@@ -109,9 +115,9 @@ func (f *flow) run(hello, behind []byte) error {
 }
 
 // guarded is the guard that still has to look, nil when none has.
-func (f *flow) guarded() *hello.Guard {
-	if f.guard == nil || f.guard.Over() {
-		return nil
+func (f *flow) guarded() guard {
+	if f.guard != nil && f.guard.Over() {
+		f.guard = nil
 	}
 	return f.guard
 }

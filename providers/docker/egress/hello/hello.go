@@ -33,8 +33,10 @@ const (
 	recordAlert     = 21
 	recordHandshake = 22
 	messageHello    = 1
-	extServerName   = 0
-	extEarlyData    = 42
+	// messageServerHello is the answer to it.
+	messageServerHello = 2
+	extServerName      = 0
+	extEarlyData       = 42
 
 	recordHeader  = 5
 	messageHeader = 4
@@ -194,7 +196,7 @@ func parse(message []byte) (name string, why reason.Reason) {
 	case name == "":
 		return "", reason.SNIMissing
 	case seen[extEarlyData]:
-		// A server skips early data that it does not take, and reads a second hello behind it: see Guard.
+		// A server skips early data that it does not take, and reads a second hello behind it: see NewGuard.
 		return name, reason.HelloEarlyData
 	}
 	return name, reason.None

@@ -78,6 +78,9 @@ const (
 	SNIDiffers     Reason = "sni_differs"
 	ECH            Reason = "encrypted_client_hello"
 	HelloEarlyData Reason = "hello_early_data"
+	// Behind the hello.
+	DataBeforeAnswer Reason = "data_before_answer"
+	AnswerNotTLS     Reason = "answer_not_tls"
 )
 
 // How a tunnel ended.
@@ -147,6 +150,9 @@ var text = map[Reason]string{
 	SNIDiffers:     "the TLS hello names another host than the tunnel",
 	ECH:            "the TLS hello hides the host that it is for",
 	HelloEarlyData: "the TLS hello announces data before the handshake",
+
+	DataBeforeAnswer: "the client went on before the server had answered its TLS hello",
+	AnswerNotTLS:     "the server does not answer the TLS hello with TLS",
 }
 
 // Text is the reason as a clause, for people.
