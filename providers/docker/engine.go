@@ -56,6 +56,7 @@ type Engine struct {
 	http    *http.Client
 	kinds   []kind
 	apart   apart
+	joins   joinMemo
 	// proved is set once it is certain that the engine sees this machine's files.
 	proof  sync.Mutex
 	proved bool

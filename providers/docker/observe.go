@@ -33,6 +33,8 @@ type look struct {
 	refs map[string]planner.Address
 	// joining are the containers that name a network, see there.
 	joining map[string]map[string]string
+	// intruders are what foreign containers do to objects of the scope, by the object's engine ID.
+	intruders map[string][]planner.Extra
 	// bridges are this machine's bridges.
 	bridges map[string]bridgeState
 
@@ -65,6 +67,7 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 	o.Observed = k.table.observed(v, l.refs)
 	var unknown []string
 	o.Extra, unknown = k.table.extras(v)
+	o.Extra = append(o.Extra, l.intruders[o.ID]...)
 	for _, path := range unknown {
 		l.note("engine %s shows %s of a %s, which sandplan %s does not know",
 			l.engine.info.Version, path, k.name, l.engine.options.Version)

@@ -66,6 +66,9 @@ func (l *look) snapshot(ctx context.Context, query url.Values, wanted func(plann
 	}
 	l.joining = joining(l.listed[listContainers])
 	objects := l.claim()
+	if err := l.findIntruders(ctx, objects); err != nil {
+		return s, err
+	}
 	l.checkNamespaces()
 	if wanted != nil {
 		objects = slices.DeleteFunc(objects, func(f found) bool { return !wanted(f.addr) })
