@@ -73,5 +73,5 @@ func (t *target) look(ctx context.Context) hcl.Diagnostics {
 		return diags
 	}
 	t.compiled, t.snap = compiled, compiled.Complete(snap)
-	return diags
+	return append(diags, compiled.Obstacles(ctx, t.snap)...)
 }

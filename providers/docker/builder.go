@@ -256,7 +256,7 @@ func (b *builder) objects(p part) error {
 		if err != nil {
 			return err
 		}
-		b.out.binds[agent] = p.binds
+		b.out.binds[agent], b.out.declared[addr] = p.binds, p.inv.Worktree.Range
 		b.add(planner.KindAgent, agent, title, p.inv.Range, decl, as,
 			[]planner.Address{planner.AddrShim, planner.VendorImage(p.vendor.Name), network, proxy})
 	}

@@ -23,6 +23,7 @@ type Compiled struct {
 	desired    map[planner.Address]desired
 	pinned     map[planner.Address]pinnedImage
 	binds      map[planner.Address][]bind
+	declared   map[planner.Address]hcl.Range // where the worktrees of invocations are written
 	allocation planner.Allocation
 }
 
@@ -31,7 +32,7 @@ type Compiled struct {
 func (e *Engine) Compile(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot) (*Compiled, hcl.Diagnostics) {
 	b := &builder{ctx: ctx, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
 		out: &Compiled{engine: e, scope: planner.Scope{Project: s.Project.V, Workspace: s.Workspace},
-			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}}}
+			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}, declared: map[planner.Address]hcl.Range{}}}
 	if len(s.Invocations) > 0 {
 		b.build(snap)
 	}

@@ -22,9 +22,10 @@ import (
 type look struct {
 	*Walker
 	budget
-	out  planner.Tree
-	read int64
-	buf  []byte
+	out   planner.Tree
+	began time.Time
+	read  int64
+	buf   []byte
 }
 
 // where says what an entry means for its directory.
@@ -198,37 +199,44 @@ func (l *look) file(fd int, name string, st *unix.Stat_t) (string, error) {
 	c := content{size: st.Size, mtime: stamp(st.Mtim), ctime: stamp(st.Ctim)}
 	old, ok := l.known[key]
 	if ok && old.size == c.size && old.mtime.Equal(c.mtime) && old.ctime.Equal(c.ctime) {
-		return old.sum, nil
+		c = old
+	} else if err := l.contents(fd, name, &c); err != nil {
+		return "", err
 	}
-	untold := fmt.Sprintf("unread %d %d %d %d", st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
-	if st.Size > l.budget.limits.FileBytes || l.read+st.Size > l.budget.limits.Bytes {
+	// What was written just before it was read may be written again within the same tick.
+	if l.now().Sub(c.ctime) > racy {
+		l.known[key] = c
+	}
+	if c.sum == "" {
 		l.out.Unread++
-		return untold, nil
+		return fmt.Sprintf("unread %d %d %d %d", st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()), nil
+	}
+	return c.sum, l.ctx.Err()
+}
+
+// contents hashes what a file holds, or leaves the hash empty when it cannot be read, or is too much.
+func (l *look) contents(fd int, name string, c *content) error {
+	limits := l.budget.limits
+	if c.size > limits.FileBytes || l.read+c.size > limits.Bytes || l.now().Sub(l.began) > limits.Patience {
+		return nil
 	}
 	sub, err := openBelow(fd, name, 0)
 	if err != nil {
-		l.out.Unread++
-		return untold, nil // replaced since, or not ours to read
+		return nil // replaced since, or not ours to read
 	}
 	f := os.NewFile(uintptr(sub), name)
 	defer f.Close()
 	var now unix.Stat_t
 	if err := unix.Fstat(sub, &now); err != nil || now.Mode&unix.S_IFMT != unix.S_IFREG {
-		l.out.Unread++
-		return untold, nil
+		return nil
 	}
 	sum := sha256.New()
-	n, err := io.CopyBuffer(sum, io.LimitReader(f, l.budget.limits.FileBytes+1), l.buf)
-	l.read += n
-	if err != nil {
-		return "", err
+	n, err := io.CopyBuffer(sum, io.LimitReader(f, limits.FileBytes+1), l.buf)
+	if l.read += n; err != nil {
+		return err
 	}
 	c.sum = hex.EncodeToString(sum.Sum(nil))
-	// What was written just before it was read may be written again within the same tick.
-	if l.now().Sub(c.ctime) > racy {
-		l.known[key] = c
-	}
-	return c.sum, l.ctx.Err()
+	return nil
 }
 
 // racy is how old a file must be for its times to tell the next change.

@@ -21,14 +21,15 @@ import (
 type Limits struct {
 	Entries int
 	Depth   int
-	// FileBytes and Bytes are how much is read of one file, and of all. What is beyond is told by size
-	// and times, which an agent cannot set back: it has no clock to set.
+	// FileBytes and Bytes are how much is read of one file, and of all, and Patience is for how long. What
+	// is beyond is told by size and times, which an agent cannot set back: it has no clock to set.
 	FileBytes, Bytes int64
+	Patience         time.Duration
 }
 
 // DefaultLimits are those of worktrees. The first process in the sandbox has the same bound of entries.
 func DefaultLimits() Limits {
-	return Limits{Entries: 4 << 20, Depth: 256, FileBytes: 64 << 20, Bytes: 4 << 30}
+	return Limits{Entries: 4 << 20, Depth: 256, FileBytes: 64 << 20, Bytes: 4 << 30, Patience: 10 * time.Second}
 }
 
 // Walker looks over one directory again and again, and reads again only what has changed.
@@ -46,7 +47,7 @@ func New(root string, l Limits, now func() time.Time) *Walker {
 
 // Look hashes the directory and marks what is worth telling in it.
 func (w *Walker) Look(ctx context.Context) (planner.Tree, error) {
-	l := look{Walker: w, budget: budget{ctx: ctx, limits: w.limits}}
+	l := look{Walker: w, budget: budget{ctx: ctx, limits: w.limits}, began: w.now()}
 	return l.tree()
 }
 

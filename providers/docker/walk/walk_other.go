@@ -4,6 +4,7 @@ package walk
 
 import (
 	"errors"
+	"time"
 
 	"github.com/sandplan/sandplan/planner"
 )
@@ -15,6 +16,7 @@ type (
 	look struct {
 		*Walker
 		budget
+		began time.Time
 	}
 	special struct{ budget }
 )
