@@ -114,7 +114,7 @@ func (a *app) rootCommand() *cobra.Command {
 	pf.StringVar(&a.global.workspace, "workspace", a.getenv("SANDPLAN_WORKSPACE"), "the workspace, a `name` (SANDPLAN_WORKSPACE; \"default\")")
 	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
 	root.AddCommand(
-		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.driftCommand(), a.destroyCommand(),
+		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.destroyCommand(),
 		a.fmtCommand(), a.showCommand(), a.outputCommand(), a.stateCommand(), a.forceUnlockCommand(), a.versionCommand(),
 	)
 	return root

@@ -1,0 +1,86 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress"
+)
+
+// LogHeading stands above the lines of a proxy's log.
+func (r *Renderer) LogHeading(run string) string {
+	p := &page{r: r}
+	p.line(faint, "run ", run)
+	p.line(bold, fmt.Sprintf("%-12s %5s  %-8s %-34s %s", "TIME (UTC)", "LINE", "WHAT", "HOST:PORT", "WHY"))
+	return p.String()
+}
+
+// LogLine is one line of a proxy's log. Names in it were chosen by the agent, and are cleaned like all
+// others.
+func (r *Renderer) LogLine(e egress.Entry) string {
+	p := &page{r: r}
+	at := e.Time
+	if t, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
+		at = t.UTC().Format("15:04:05.000")
+	}
+	what, st := logWhat(e)
+	target := ""
+	if e.Host != "" {
+		target = e.Host
+		if e.Port != 0 {
+			target += ":" + strconv.Itoa(e.Port)
+		}
+	}
+	p.put(plain, fmt.Sprintf("%-12s %5d  ", at, e.Seq))
+	p.put(st, fmt.Sprintf("%-8s ", what))
+	p.line(plain, strings.TrimRight(fmt.Sprintf("%-34s %s", Clean(target), logWhy(e)), " "))
+	return p.String()
+}
+
+func logWhat(e egress.Entry) (string, style) {
+	switch e.Event {
+	case egress.EventDecision:
+		if e.Decision == egress.Allow {
+			return "allow", green
+		}
+		return "refuse", red
+	case egress.EventRepeated:
+		return fmt.Sprintf("+%d", e.Count), red
+	case egress.EventLimit, egress.EventTrouble:
+		return string(e.Event), boldRed
+	}
+	return string(e.Event), plain
+}
+
+func logWhy(e egress.Entry) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch e.Event {
+	case egress.EventDecision:
+		if e.Decision == egress.Allow && e.Address != "" {
+			add("%s at %s", e.Reason, e.Address)
+		} else {
+			add("%s", e.Reason)
+			if e.Address != "" {
+				add("at %s", e.Address)
+			}
+		}
+		if e.SNI != "" && e.SNI != e.Host {
+			add("TLS name %s", e.SNI)
+		}
+	case egress.EventClosed:
+		add("%s after %s, %d bytes up, %d down", e.Reason, duration(time.Duration(e.DurationMS)*time.Millisecond), e.Up, e.Down)
+	case egress.EventRepeated:
+		add("%s, %s like an earlier one", e.Reason, plural(int(e.Count), "refusal"))
+	case egress.EventLimit:
+		add("%s", e.Reason.Text())
+	case egress.EventEnd:
+		add("%d bytes up, %d down", e.Up, e.Down)
+	}
+	if e.Error != "" {
+		add("(%s)", e.Error)
+	}
+	return strings.Join(parts, " ")
+}
