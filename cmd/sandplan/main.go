@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker"
+	"github.com/sandplan/sandplan/providers/docker/codex"
 	"github.com/sandplan/sandplan/providers/docker/egress"
 	"github.com/sandplan/sandplan/providers/docker/shim"
 )
@@ -25,7 +27,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	// The same binary is the first process of agents, the proxy, and the helper that sets up a bridge. These
+	// The same binary is the first process of agents, the proxy, what drives Codex, and the helper that sets up a bridge. These
 	// come before everything else: in there no flag, no environment variable and no configuration has a say.
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -33,6 +35,8 @@ func main() {
 			os.Exit(shim.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "egress":
 			os.Exit(egress.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		case policy.CodexCommand:
+			os.Exit(codex.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "bridge":
 			os.Exit(docker.BridgeMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}

@@ -40,7 +40,6 @@ const (
 	SummaryUserRoot          = "User 0 in a writable phase"
 	SummaryToolsCustom       = "Tools cannot be enforced"
 	SummaryToolsCodex        = "Tools cannot be told apart"
-	SummaryToolsNone         = "Agent without reading tools"
 	SummaryPrompt            = "Invalid prompt"
 )
 
@@ -167,9 +166,6 @@ func (p parts) checkTools(at *reporter) {
 		edit, write := slices.Contains(tools, ToolEdit), slices.Contains(tools, ToolWrite)
 		if edit != write {
 			at.fail(where, SummaryToolsCodex, "Codex changes files with one tool that both edits and writes: phase.%s must have both or neither.", p.phase.Name)
-		}
-		if slices.ContainsFunc(tools, func(t string) bool { return t == ToolRead || t == ToolList || t == ToolSearch }) {
-			at.warn(where, SummaryToolsNone, "Codex gets no read, list and search tools without a shell in this version, so that the agent sees only what its prompt holds. Put the files that it needs into the prompt (file, templatefile), or use a vendor of kind claude.")
 		}
 	}
 }

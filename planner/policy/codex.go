@@ -9,6 +9,7 @@ import (
 
 const (
 	codexHome         = Home + "/.codex"
+	codexConfig       = codexHome + "/config.toml"
 	codexRequirements = "/etc/codex/requirements.toml"
 	codexCatalogue    = RunDir + "/codex-models.json"
 )
@@ -32,6 +33,21 @@ var codexModels = []struct {
 	{"gpt-6.2-sol", 500000},
 }
 
+const (
+	codexPath  = "/usr/local/bin/codex"
+	codexPatch = "apply_patch"
+)
+
+// codexTools are the names of the tools: those that look are sandplan's own, and one of Codex changes
+// files.
+var codexTools = map[string]string{
+	ToolRead:   "read_file",
+	ToolList:   "list_dir",
+	ToolSearch: "search",
+	ToolEdit:   codexPatch,
+	ToolWrite:  codexPatch,
+}
+
 // codexFeatures are switched off twice: on the command line, and in the requirements file, which wins
 // over the command line, the user's configuration and the worktree's.
 var codexFeatures = []string{
@@ -49,12 +65,14 @@ func codexProfile() profile {
 		credentials: []string{CredentialOpenAIKey, CredentialCodexAuth},
 		versions:    []string{"0.171.0"},
 		models:      models,
-		path:        "/usr/local/bin/codex",
+		path:        codexPath,
 		build:       buildCodex,
 	}
 }
 
-// buildCodex is the command line that was proven on the wire. Which tools Codex offers is decided by
+// buildCodex is the command line that was proven on the wire: Codex's app server, driven by a program of
+// sandplan's beside it, because without a shell Codex has no tool that reads, and takes those of its
+// client (seen in 0.171.0). Which tools Codex offers is decided by
 // its model catalogue more than by its flags: without a catalogue of ours it fetches one from the
 // vendor, and newer models then bring a JavaScript tool that reaches all the others.
 func buildCodex(a agent) build {
@@ -63,8 +81,7 @@ func buildCodex(a agent) build {
 		model = codexModels[0].name
 	}
 	patch := writesWith(a.tools)
-	argv := []string{"/usr/local/bin/codex", "exec", "--json", "--ephemeral",
-		"--ignore-user-config", "--ignore-rules", "--skip-git-repo-check"}
+	argv := []string{codexPath, "app-server"}
 	for _, f := range codexFeatures {
 		argv = append(argv, "--disable", f)
 	}
@@ -78,7 +95,6 @@ func buildCodex(a agent) build {
 		"project_doc_max_bytes=0",
 		"skills.include_instructions=false",
 		"model_catalog_json=" + codexCatalogue,
-		fmt.Sprintf("projects.%q.trust_level=\"untrusted\"", Worktree),
 	} {
 		argv = append(argv, "-c", c)
 	}
@@ -88,23 +104,29 @@ func buildCodex(a agent) build {
 	if patch {
 		sandbox = "danger-full-access"
 	}
-	argv = append(argv, "-s", sandbox, "-m", model, "-")
-
-	b := build{
-		argv: argv,
+	server := CodexServer{Argv: argv, Version: a.version, Dir: Worktree, Model: model, Sandbox: sandbox, Tools: []string{}, PatienceMS: 15_000}
+	var own []string // tools of Codex itself
+	for _, t := range a.tools {
+		if name := codexTools[t]; name == codexPatch {
+			own = []string{codexPatch}
+		} else {
+			server.Tools = append(server.Tools, name)
+		}
+	}
+	return build{
+		argv: server.argv(),
 		env:  []Env{{"CODEX_HOME", codexHome}},
 		files: []File{
 			{Path: codexRequirements, Mode: 0o444, Content: codexRequirementsFile()},
+			// On the command line this has no effect; and where it is not said, the app server itself trusts a
+			// project that may be written, with its model, instructions and MCP servers (seen in 0.171.0).
+			{Path: codexConfig, Mode: 0o444, Content: fmt.Appendf(nil, "[projects.%q]\ntrust_level = \"untrusted\"\n", Worktree)},
 			{Path: codexCatalogue, Mode: 0o444, Content: codexCatalogueFile(model, patch)},
 		},
 		preamble: "The task:\n\n",
-		tools:    []string{}, // read, list and search need the app server, which this version does not drive
+		tools:    a.tools,
+		offered:  sorted(append(own, server.Tools...)),
 	}
-	if patch {
-		b.tools = []string{ToolEdit, ToolWrite}
-		b.offered = []string{"apply_patch"}
-	}
-	return b
 }
 
 // writesWith: the one tool for changing files both edits and writes; checkVendorTools refuses a phase
@@ -191,11 +213,12 @@ func codexCatalogueFile(model string, patch bool) []byte {
 }
 
 func codexInstructions(patch bool) string {
-	s := "You are a coding agent working on the repository in " + Worktree + ". You have no shell, no network and no web. "
+	s := "You are a coding agent working on the repository in " + Worktree + ". You have no shell, no network and no web: " +
+		"nothing can be executed. Look at files with the tools that read, list and search, where you have them. "
 	if patch {
-		return s + "Change files with apply_patch only; what you need to know of a file's content stands in the task. Say at the end what you changed and why."
+		return s + "Change files with apply_patch only. Say at the end what you changed and why."
 	}
-	return s + "You have no tools: answer from what stands in the task, and say what you would need to see if it is not enough."
+	return s + "You cannot change anything: answer, and name files and lines."
 }
 
 // codexCredential: Codex reads both from one file in its home, the API key wrapped in JSON.

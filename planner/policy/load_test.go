@@ -156,7 +156,7 @@ func TestLoadingAndCheckingTogether(t *testing.T) {
 		})
 	}
 	for _, summary := range []string{SummaryUserRoot, SummaryEnv, SummaryModelUnknown, SummaryVersion, SummaryCredentialTwice, SummaryCredentialMissing,
-		SummaryCommand, SummaryHostLinkLocal, SummaryToolsCustom, SummaryToolsCodex, SummaryToolsReadOnly, SummaryToolsNone} {
+		SummaryCommand, SummaryHostLinkLocal, SummaryToolsCustom, SummaryToolsCodex, SummaryToolsReadOnly} {
 		if !shown[summary] {
 			t.Errorf("no configuration shows %q", summary)
 		}

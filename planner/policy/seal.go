@@ -11,8 +11,9 @@ import (
 
 // agent is what a builder of a command line gets to know.
 type agent struct {
-	tools []string // in the user's words, in the order of the ceiling
-	model string
+	tools   []string // in the user's words, in the order of the ceiling
+	model   string
+	version string // of the CLI
 }
 
 // build is what a builder makes of it.
@@ -38,12 +39,11 @@ func Seal(s *hclspec.Spec, addr string) (Command, error) {
 	c := p.command()
 	var b build
 	if prof, ok := profileOf(p.vendor.Kind.V); ok {
-		b = prof.build(agent{tools: effectiveTools(p.phase), model: p.vendor.Model.V})
-		b.env = append(b.env, testEnv(p.vendor.Kind.V)...)
-		c.version = p.vendor.Version.V
-		if c.version == "" {
+		if c.version = p.vendor.Version.V; c.version == "" {
 			c.version = prof.versions[0]
 		}
+		b = prof.build(agent{tools: effectiveTools(p.phase), model: p.vendor.Model.V, version: c.version})
+		b.env = append(b.env, testEnv(p.vendor.Kind.V)...)
 	} else {
 		b = build{argv: slices.Clone(p.vendor.Command.V)}
 	}

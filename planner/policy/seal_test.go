@@ -90,12 +90,39 @@ func TestToolsOfEachPhase(t *testing.T) {
 			t.Errorf("%s: writable %v", phase, c.Writable())
 		}
 		x := mustSeal(t, s, "invocation.codex_"+phase)
-		wantX, sandbox := []string(nil), "read-only"
+		wantX, sandbox := []string{"list_dir", "read_file", "search"}, "read-only"
 		if writable {
-			wantX, sandbox = []string{"apply_patch"}, "danger-full-access"
+			wantX, sandbox = []string{"apply_patch", "list_dir", "read_file", "search"}, "danger-full-access"
 		}
-		if !slices.Equal(x.Offered(), wantX) || flag(x.Argv(), "-s") != sandbox {
-			t.Errorf("codex in %s offers %v in its sandbox %s, want %v in %s", phase, x.Offered(), flag(x.Argv(), "-s"), wantX, sandbox)
+		server := serverOf(t, x)
+		if !slices.Equal(x.Offered(), wantX) || server.Sandbox != sandbox || !slices.Equal(server.Tools, []string{"read_file", "list_dir", "search"}) {
+			t.Errorf("codex in %s offers %v in its sandbox %s with %v, want %v in %s", phase, x.Offered(), server.Sandbox, server.Tools, wantX, sandbox)
+		}
+	}
+}
+
+// serverOf is how a sealed command drives Codex.
+func serverOf(t *testing.T, c Command) CodexServer {
+	t.Helper()
+	var s CodexServer
+	argv := c.Argv()
+	if len(argv) != 3 || argv[0] != Program || argv[1] != CodexCommand {
+		t.Fatalf("argv %q", argv)
+	}
+	if err := json.Unmarshal([]byte(argv[2]), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNarrowedCodex(t *testing.T) {
+	s := fullSpec()
+	phaseOf(s, "fix").Tools = set([]string{"edit", "write"}, 57)
+	phaseOf(s, "review").Tools = set([]string{"search"}, 57)
+	for phase, want := range map[string][]string{"fix": {"apply_patch"}, "review": {"search"}} {
+		c := mustSeal(t, s, "invocation.codex_"+phase)
+		if !slices.Equal(c.Offered(), want) || len(serverOf(t, c).Tools) > 1 {
+			t.Errorf("%s offers %v, want %v", phase, c.Offered(), want)
 		}
 	}
 }
@@ -133,7 +160,7 @@ func TestCodexCatalogue(t *testing.T) {
 		if m["apply_patch_tool_type"] != want || m["shell_type"] != "disabled" || m["tool_mode"] != "direct" || m["slug"] != "gpt-5.5" {
 			t.Errorf("%s: %v", phase, m)
 		}
-		if !slices.Contains(c.Argv(), "model_catalog_json="+codexCatalogue) {
+		if !slices.Contains(serverOf(t, c).Argv, "model_catalog_json="+codexCatalogue) {
 			t.Errorf("%s: nothing points to the catalogue", phase)
 		}
 	}

@@ -12,9 +12,9 @@ var codex = vendor{
 	host:       "api.openai.com",
 	tools: func(writable bool) []string {
 		if writable {
-			return []string{"apply_patch"}
+			return []string{"apply_patch", "list_dir", "read_file", "search"}
 		}
-		return []string{}
+		return []string{"list_dir", "read_file", "search"}
 	},
 	calls:  codexCalls,
 	failed: codexFailed,
@@ -38,7 +38,18 @@ func codexFailed(r vendormock.Result) bool {
 }
 
 func codexCalls(writable bool) []call {
-	var calls []call
+	calls := []call{
+		{tool: "read_file", input: object{"path": "notes.txt"}, want: works, says: note},
+		{tool: "read_file", input: object{"path": "/work/sub/more.txt", "limit": 1}, want: works, says: note},
+		{tool: "list_dir", input: object{"path": "sub"}, want: works, says: "more.txt"},
+		{tool: "search", input: object{"pattern": note, "path": "sub", "glob": "*.txt"}, want: works, says: "sub/more.txt:1:" + note},
+	}
+	for _, path := range []string{"/etc/passwd", "out-link", "out-dir/etc/passwd", "../etc/passwd", "up/etc/passwd", "/proc/self/environ",
+		"/run/sandplan/prompt", "/home/agent/.codex/auth.json"} {
+		calls = append(calls, call{tool: "read_file", input: object{"path": path}},
+			call{tool: "search", input: object{"pattern": "root", "path": path}})
+	}
+	calls = append(calls, call{tool: "read_file", input: object{"path": "evil"}}, call{tool: "list_dir", input: object{"path": "/"}}, call{tool: "list_dir", input: object{"path": "out-dir"}})
 	for tool, input := range map[string]any{
 		"shell":                object{"command": []string{"/work/evil", "shell"}},
 		"local_shell":          object{"command": []string{"/work/evil", "shell"}},
@@ -60,6 +71,12 @@ func codexCalls(writable bool) []call {
 	}
 	add := func(path string) call {
 		return call{tool: "apply_patch", input: "*** Begin Patch\n*** Add File: " + path + "\n+written by the agent\n*** End Patch"}
+	}
+	// Its own home is writable, and a patch may well change it: nothing may come of that in this run.
+	for _, path := range []string{"/home/agent/.codex/config.toml", "/home/agent/.codex/hooks.json", "/home/agent/.codex/AGENTS.md", "/tmp/planted"} {
+		text := "[mcp_servers.evil]\n+command = \"/work/evil\"\n+args = [\"planted\"]\n+[features]\n+shell_tool = true"
+		calls = append(calls, call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"},
+			call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Add File: " + path + "\n+" + text + "\n*** End Patch"})
 	}
 	for _, path := range []string{".git/hooks/planted", ".git/planted", "/work/.git/planted", "out-dir/etc/planted", "../planted", "/usr/planted", "/.sandplan/planted"} {
 		calls = append(calls, add(path))

@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Program is where sandplan's own program lies in every agent's container: the first process, and for
+// Codex also the one that stands beside it.
+const Program = "/.sandplan/sandplan"
+
+// CodexCommand is the name of the program within the binary that drives Codex.
+const CodexCommand = "codex"
+
+// CodexServer says how Codex is driven. It is the one argument of the program, so that inspect shows it
+// and the gate compares it.
+type CodexServer struct {
+	// Argv starts Codex's app server.
+	Argv []string `json:"argv"`
+	// Version is what the app server must say that it is.
+	Version string `json:"version"`
+	Dir     string `json:"dir"`
+	Model   string `json:"model"`
+	Sandbox string `json:"sandbox"`
+	// Tools are sandplan's own that the model may call: read_file, list_dir, search.
+	Tools []string `json:"tools"`
+	// PatienceMS is how long the vendor may be out of reach before the run has failed.
+	PatienceMS int64 `json:"patience_ms"`
+}
+
+// argv is the command that drives it.
+func (s CodexServer) argv() []string {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("a driver of Codex without a JSON form: %v", err))
+	}
+	return []string{Program, CodexCommand, string(raw)}
+}
