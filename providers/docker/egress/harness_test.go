@@ -67,6 +67,9 @@ func (l *lines) entries(t *testing.T) []Entry {
 		if err := json.Unmarshal([]byte(s), &e); err != nil {
 			t.Fatalf("log line %q: %v", s, err)
 		}
+		if err := checkLine(s); err != nil {
+			t.Errorf("log line %q: %v", s, err)
+		}
 		out = append(out, e)
 	}
 	return out

@@ -16,7 +16,7 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time { return c.at }
 
 func refusal(host string) Entry {
-	return Entry{Event: EventDecision, Decision: Refuse, Host: host, Port: 443, Reason: reason.HostNotDeclared}
+	return Entry{Event: EventDecision, Tunnel: 1, Decision: Refuse, Host: host, Port: 443, Reason: reason.HostNotDeclared}
 }
 
 func TestRepeatedRefusalsAreCounted(t *testing.T) {
@@ -27,8 +27,8 @@ func TestRepeatedRefusalsAreCounted(t *testing.T) {
 		l.Write(refusal("a.example"))
 	}
 	l.Write(refusal("b.example"))
-	l.Write(Entry{Event: EventDecision, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
-	l.Write(Entry{Event: EventDecision, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
+	l.Write(Entry{Event: EventDecision, Tunnel: 1, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
+	l.Write(Entry{Event: EventDecision, Tunnel: 1, Decision: Allow, Host: "a.example", Reason: reason.Allowed})
 	if n := len(out.entries(t)); n != 4 {
 		t.Fatalf("%d lines: one per kind of refusal, and one per tunnel", n)
 	}

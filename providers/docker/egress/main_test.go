@@ -120,6 +120,9 @@ func TestMainFromChallengeToStop(t *testing.T) {
 		if err := json.Unmarshal([]byte(l), &e); err != nil {
 			t.Fatalf("%q: %v", l, err)
 		}
+		if err := checkLine(l); err != nil {
+			t.Errorf("%q: %v", l, err)
+		}
 		if e.Seq != uint64(i+1) || e.Invocation != "invocation.a" {
 			t.Errorf("line %d: %+v", i+1, e)
 		}

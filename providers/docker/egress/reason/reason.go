@@ -2,6 +2,11 @@
 // names, so that none of them can mean something of its own.
 package reason
 
+import (
+	"maps"
+	"slices"
+)
+
 // Reason is why something was decided. None means that nothing speaks against it.
 type Reason string
 
@@ -153,6 +158,13 @@ var text = map[Reason]string{
 
 	DataBeforeAnswer: "the client went on before the server had answered its TLS hello",
 	AnswerNotTLS:     "the server does not answer the TLS hello with TLS",
+
+	Allowed:  "the host and its port are declared",
+	Closed:   "both sides had said all",
+	Reset:    "one side reset the connection, and so was the other",
+	Failed:   "one side failed, and the other was reset",
+	Stopping: "the proxy ended with its run",
+	Unused:   "the client left before its first byte",
 }
 
 // Text is the reason as a clause, for people.
@@ -163,11 +175,5 @@ func (r Reason) Text() string {
 	return string(r)
 }
 
-// All are the reasons that have a text, in no order.
-func All() []Reason {
-	out := make([]Reason, 0, len(text))
-	for r := range text {
-		out = append(out, r)
-	}
-	return out
-}
+// All are all reasons, sorted.
+func All() []Reason { return slices.Sorted(maps.Keys(text)) }

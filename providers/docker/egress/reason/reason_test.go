@@ -1,7 +1,9 @@
 package reason
 
 import (
+	"os"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -13,6 +15,15 @@ func TestEveryReasonSaysSomething(t *testing.T) {
 		}
 		if len(r.Text()) < 10 || r.Text() == string(r) {
 			t.Errorf("%s says %q", r, r.Text())
+		}
+	}
+	src, err := os.ReadFile("reason.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`Reason *= "([a-z0-9_]+)"`).FindAllStringSubmatch(string(src), -1) {
+		if !slices.Contains(All(), Reason(m[1])) {
+			t.Errorf("%s has no text", m[1])
 		}
 	}
 	if Reason("other").Text() != "other" {
