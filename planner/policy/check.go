@@ -34,6 +34,7 @@ const (
 	SummaryCredentialName    = "Unknown credential"
 	SummaryCredentialMissing = "No credential"
 	SummaryCredentialTwice   = "Two credentials"
+	SummaryCredentialShared  = "Login shared by several invocations"
 	SummaryImageCLI          = "Image holds another CLI"
 	SummaryImageShell        = "Image holds a shell"
 	SummaryUser              = "Invalid user"
@@ -87,7 +88,7 @@ func checkAll(s *hclspec.Spec) hcl.Diagnostics {
 			diags = append(diags, checkInvocation(parts{invocation: i, vendor: v, phase: p})...)
 		}
 	}
-	return once(diags)
+	return once(append(diags, checkShared(s)...))
 }
 
 // once drops diagnostics that say the same of the same place: every instance of a block repeats its
