@@ -50,7 +50,7 @@ func (c *conn) read(from io.Reader) {
 	for lines.Scan() {
 		var m message
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			c.end <- fmt.Errorf("Codex says what is no message: %.100q", lines.Bytes())
+			c.end <- fmt.Errorf("the app server says what is no message: %.100q", lines.Bytes())
 			return
 		}
 		c.in <- m
@@ -59,7 +59,7 @@ func (c *conn) read(from io.Reader) {
 		c.end <- err
 		return
 	}
-	c.end <- errors.New("Codex ended before its turn did")
+	c.end <- errors.New("the app server ended before its turn did")
 }
 
 func (c *conn) send(m any) error {

@@ -60,7 +60,7 @@ func (t *turn) run(ctx context.Context, prompt string) error {
 			return err
 		}
 		if m.Method == "" && m.Error != nil && string(m.ID) == id {
-			return fmt.Errorf("Codex refuses the turn: %s", m.Error.Message)
+			return fmt.Errorf("the app server refuses the turn: %s", m.Error.Message)
 		}
 		if done, err := t.handle(ctx, m); done || err != nil {
 			return err
@@ -83,7 +83,7 @@ func (t *turn) begin(ctx context.Context) (thread string, err error) {
 	}
 	// "sandplan/0.171.0 (Linux …"
 	if !strings.Contains(hello.UserAgent, "/"+t.cfg.Version+" ") {
-		return "", fmt.Errorf("Codex says that it is %q; the command was made for version %s", hello.UserAgent, t.cfg.Version)
+		return "", fmt.Errorf("the app server says that it is %q; the command was made for version %s", hello.UserAgent, t.cfg.Version)
 	}
 	if err := t.conn.notify("initialized"); err != nil {
 		return "", err
@@ -105,7 +105,7 @@ func (t *turn) begin(ctx context.Context) (thread string, err error) {
 		return "", err
 	}
 	if started.Model != t.cfg.Model || len(started.InstructionSources) > 0 {
-		return "", fmt.Errorf("Codex starts with model %q and instructions from %q; declared: %q and none", started.Model, started.InstructionSources, t.cfg.Model)
+		return "", fmt.Errorf("the app server starts with model %q and instructions from %q; declared: %q and none", started.Model, started.InstructionSources, t.cfg.Model)
 	}
 	return started.Thread.ID, nil
 }

@@ -92,7 +92,7 @@ func (r *Reader) relative(name string) (string, error) {
 	}
 	for _, part := range strings.Split(name, "/") {
 		if part == ".." {
-			return "", fmt.Errorf("%s: a path may not contain ..", strconv.Quote(name))
+			return "", fmt.Errorf("%s: no path may have .. in it", strconv.Quote(name))
 		}
 	}
 	if path.IsAbs(name) {
