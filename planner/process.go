@@ -1,6 +1,13 @@
 package planner
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrGone is in the error of looking at, waiting for or killing a container that the engine does not
+// know any more: it certainly does not run.
+var ErrGone = errors.New("the engine has no such container")
 
 // Process is what the engine says of a container's process at one moment.
 type Process struct {

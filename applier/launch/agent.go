@@ -30,19 +30,23 @@ func (r *run) startAgent(d *deadline) error {
 		if err := r.lockHeld(ctx); err != nil {
 			return err
 		}
-		fs, err := r.recheck(ctx, started, true)
-		if err != nil {
-			return err
-		}
-		if len(fs) > 0 {
-			return &Decision{Code: CodeRefused, Reason: "the engine differs from the declaration", Findings: fs}
-		}
 		if r.proxy != nil {
 			if err := r.proxy.alive(ctx); err != nil {
 				return err
 			}
+			if _, err := r.proxy.authentic(ctx); err != nil {
+				return err
+			}
 		}
 		if sources, err = r.compiled.Sources(r.main); err != nil {
+			return err
+		}
+		// Last of all: nothing stands between this look and the start.
+		fs, err := r.recheck(ctx, started, true)
+		if err == nil && len(fs) > 0 {
+			return &Decision{Code: CodeRefused, Reason: "the engine differs from the declaration", Findings: fs}
+		}
+		if err != nil {
 			return err
 		}
 		return r.meddled()
@@ -78,6 +82,7 @@ func (r *run) prove(d *deadline) error {
 		if err != nil {
 			return unproven(err)
 		}
+		r.agent.identify(d.ctx)
 		r.record.Report = &report
 		failed := append(report.Failed(), sameSources(r.record.Sources, report.Mounts)...)
 		if len(failed) > 0 {
@@ -96,8 +101,16 @@ func (r *run) prove(d *deadline) error {
 		return err
 	}
 	err = d.step("comparing once more before the prompt", func(ctx context.Context) error {
-		if err := r.lookAtRunning(ctx); err != nil {
+		if err := r.lookAtRunning(ctx, false); err != nil {
 			return err
+		}
+		known, err := r.agent.authentic(ctx)
+		if err == nil && !known {
+			// Where the running program cannot be read, what it was started from is read once more.
+			err = r.lookAtRunning(ctx, true)
+		}
+		if err != nil {
+			return unproven(err)
 		}
 		return r.meddled()
 	})
@@ -119,7 +132,7 @@ func (r *run) prove(d *deadline) error {
 }
 
 func unproven(err error) error {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.As(err, new(*Decision)) {
 		return err
 	}
 	return &Decision{Code: CodeProof, Reason: "the sandbox was not proven from the inside", Err: err}
@@ -127,14 +140,14 @@ func unproven(err error) error {
 
 // lookAtRunning compares everything that runs, and the processes themselves. What differs is drift: the
 // agent's container has been started.
-func (r *run) lookAtRunning(ctx context.Context) error {
+func (r *run) lookAtRunning(ctx context.Context, shim bool) error {
 	if err := r.lease.Check(ctx); errors.Is(err, planner.ErrLockLost) {
 		// Without it the next run would take these containers for its own.
 		return &Decision{Code: CodeDrift, Reason: "the lease was removed while it ran", Err: err}
 	} else if err != nil {
 		return err
 	}
-	fs, err := r.recheck(ctx, r.started(), false)
+	fs, err := r.recheck(ctx, r.started(), shim)
 	if err != nil {
 		return err
 	}

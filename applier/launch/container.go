@@ -21,6 +21,12 @@ type ending struct {
 	err     error // of waiting: the engine is gone, or does not know the container any more
 }
 
+// authenticity is what is known of the program that a container's first process executes.
+type authenticity struct {
+	same, known bool
+	err         error
+}
+
 // container is one container that this run started, with the two ends of the conversation.
 type container struct {
 	addr   planner.Address
@@ -36,6 +42,8 @@ type container struct {
 	last *tail
 	// process is what it was right after its start: another start time later is another process.
 	process planner.Process
+	// genuine gets one value once it is known whether its first process is sandplan's own program.
+	genuine chan authenticity
 	// out gets one value when its output ends, ended one when it does not run any more, mute one when a
 	// beat could not be written.
 	out   <-chan error
@@ -53,7 +61,7 @@ type container struct {
 func (r *run) open(ctx context.Context, addr planner.Address, stdout, stderr io.Writer, token string) (*container, error) {
 	c := &container{addr: addr, id: r.ids[addr], engine: r.Engine, token: token,
 		nonce: newSecret(), first: newFirstLine(stdout), last: &tail{},
-		ended: make(chan ending, 1), mute: make(chan error, 1)}
+		ended: make(chan ending, 1), mute: make(chan error, 1), genuine: make(chan authenticity, 1)}
 	var err error
 	c.stdin, c.out, err = c.engine.Attach(ctx, c.id, c.first, io.MultiWriter(c.last, stderr))
 	if err != nil {
@@ -89,9 +97,35 @@ func (c *container) start(ctx context.Context, hostAddresses []string) error {
 	})
 	var err error
 	if c.process, err = c.engine.Process(ctx, c.id); err == nil && c.process.Restarts > 0 {
-		return fmt.Errorf("%s was restarted by somebody", c.addr)
+		err = fmt.Errorf("%s was restarted by somebody", c.addr)
 	}
 	return err
+}
+
+// identify begins to find out what the first process executes. It must have said something by then: an
+// engine reports a container as started a moment before the program replaces the engine's own.
+func (c *container) identify(ctx context.Context) {
+	c.busy.Go(func() {
+		var a authenticity
+		if c.process.PID != 0 {
+			a.same, a.known, a.err = c.engine.Executes(ctx, c.id, c.process.PID)
+		}
+		c.genuine <- a
+	})
+}
+
+// authentic makes sure that the first process is sandplan's own program: it alone can be believed. known
+// is false where that cannot be told from here.
+func (c *container) authentic(ctx context.Context) (known bool, err error) {
+	select {
+	case a := <-c.genuine:
+		if a.err == nil && a.known && !a.same {
+			return true, fmt.Errorf("the first process of %s is another program than sandplan's", c.addr)
+		}
+		return a.known, a.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // started reports whether the engine said that it was started.
@@ -170,7 +204,8 @@ func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan st
 	}
 	// A container that somebody restarts has ended, and runs again.
 	for range killAttempts {
-		if p, err := c.engine.Process(ctx, c.id); err == nil && p.Status != planner.StatusRunning {
+		p, err := c.engine.Process(ctx, c.id)
+		if errors.Is(err, planner.ErrGone) || err == nil && p.Status != planner.StatusRunning {
 			if c.over == nil || c.over.err != nil {
 				c.over = &ending{process: p}
 			}
@@ -178,10 +213,10 @@ func (c *container) stop(ctx context.Context, grace time.Duration, now <-chan st
 		}
 		// Its lease ends with its standard input, so that it ends even if the engine does not hear us.
 		_ = c.stdin.Close()
-		if err := c.engine.Kill(ctx, c.id); err != nil {
+		if err := c.engine.Kill(ctx, c.id); err != nil && !errors.Is(err, planner.ErrGone) {
 			return c.uncertain(err)
 		}
-		if _, err := c.engine.Wait(ctx, c.id); err != nil {
+		if _, err := c.engine.Wait(ctx, c.id); err != nil && !errors.Is(err, planner.ErrGone) {
 			return c.uncertain(err)
 		}
 	}

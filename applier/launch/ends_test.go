@@ -1,14 +1,12 @@
 package launch_test
 
 import (
-	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/docker/docker/api/types/container"
 )
 
 // TestRealEnds ends running agents from outside, in every way that can happen.
@@ -17,11 +15,10 @@ func TestRealEnds(t *testing.T) {
 	w := newWorld(t, 2, map[string][]string{"job": {"say=up", "sleep=1h"}}, nil)
 	w.apply()
 	const agent, proxy, address = "invocation.job.agent", "invocation.job.proxy", "invocation.job"
-	bg := context.Background()
 
 	t.Run("client killed", func(t *testing.T) {
 		cmd, _, _ := w.running(t, address)
-		a, p := w.container(agent).ID, w.container(proxy).ID
+		a, p := w.container(agent), w.container(proxy)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -38,63 +35,71 @@ func TestRealEnds(t *testing.T) {
 		}
 		_ = cmd.Wait()
 	})
+	does := func(args ...string) func(*testing.T, *exec.Cmd) error {
+		return func(*testing.T, *exec.Cmd) error {
+			for i, arg := range args {
+				switch arg {
+				case "AGENT":
+					args[i] = w.container(agent)
+				case "PROXY":
+					args[i] = w.container(proxy)
+				}
+			}
+			_, err := w.docker(args...)
+			return err
+		}
+	}
+	// tried is for what may fail because the run was ended while it was being done.
+	tried := func(do func(*testing.T, *exec.Cmd) error) func(*testing.T, *exec.Cmd) error {
+		return func(t *testing.T, cmd *exec.Cmd) error { _ = do(t, cmd); return nil }
+	}
+	both := func(first, second func(*testing.T, *exec.Cmd) error) func(*testing.T, *exec.Cmd) error {
+		return func(t *testing.T, cmd *exec.Cmd) error {
+			if err := first(t, cmd); err != nil {
+				return err
+			}
+			return second(t, cmd)
+		}
+	}
+	signal := func(s os.Signal) func(*testing.T, *exec.Cmd) error {
+		return func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(s) }
+	}
 	ends := []struct {
 		name string
 		do   func(t *testing.T, cmd *exec.Cmd) error
 		code int
 		most time.Duration
 	}{
-		{"proxy killed", func(*testing.T, *exec.Cmd) error { return w.cli.ContainerKill(bg, w.container(proxy).ID, "KILL") }, 123, 5 * time.Second},
-		{"agent killed", func(*testing.T, *exec.Cmd) error { return w.cli.ContainerKill(bg, w.container(agent).ID, "KILL") }, 137, 5 * time.Second},
-		{"update while it runs", func(*testing.T, *exec.Cmd) error {
-			_, err := w.cli.ContainerUpdate(bg, w.container(agent).ID, container.UpdateConfig{Resources: container.Resources{Memory: 8 << 30, MemorySwap: 8 << 30}})
-			return err
-		}, 120, 5 * time.Second},
-		{"connect while it runs", func(*testing.T, *exec.Cmd) error {
-			return w.cli.NetworkConnect(bg, "bridge", w.container(agent).ID, nil)
-		}, 120, 5 * time.Second},
-		{"proxy restarted", func(*testing.T, *exec.Cmd) error {
-			none := 0
-			return w.cli.ContainerRestart(bg, w.container(proxy).ID, container.StopOptions{Timeout: &none})
-		}, 123, 8 * time.Second},
-		{"exec while it runs", func(*testing.T, *exec.Cmd) error { return w.exec(w.container(agent).ID) }, 120, 2 * time.Second},
-		{"exec in the proxy", func(*testing.T, *exec.Cmd) error { return w.exec(w.container(proxy).ID) }, 120, 2 * time.Second},
-		{"paused and unpaused", func(*testing.T, *exec.Cmd) error {
-			if err := w.cli.ContainerPause(bg, w.container(agent).ID); err != nil {
-				return err
-			}
-			return w.cli.ContainerUnpause(bg, w.container(agent).ID)
-		}, 120, 2 * time.Second},
-		{"connected and disconnected", func(*testing.T, *exec.Cmd) error {
-			id := w.container(proxy).ID
-			if err := w.cli.NetworkConnect(bg, "bridge", id, nil); err != nil {
-				return err
-			}
-			return w.cli.NetworkDisconnect(bg, "bridge", id, true)
-		}, 120, 3 * time.Second},
+		{"proxy killed", does("kill", "PROXY"), 123, 5 * time.Second},
+		{"agent killed", does("kill", "AGENT"), 137, 5 * time.Second},
+		{"proxy restarted", does("restart", "-t", "0", "PROXY"), 123, 8 * time.Second},
+		{"proxy removed", does("rm", "-f", "PROXY"), 123, 5 * time.Second},
+		{"agent removed", does("rm", "-f", "AGENT"), 137, 5 * time.Second},
+		{"update", does("update", "--memory", "8g", "--memory-swap", "8g", "AGENT"), 120, 2 * time.Second},
+		{"connect", does("network", "connect", "bridge", "AGENT"), 120, 3 * time.Second},
+		{"exec", tried(does("exec", "-u", "0", "AGENT", "/agent", "say=owned")), 120, 2 * time.Second},
+		{"exec in the proxy", tried(does("exec", "-u", "0", "PROXY", "/.sandplan/sandplan", "version")), 120, 2 * time.Second},
+		{"paused and unpaused", both(does("pause", "AGENT"), tried(does("unpause", "AGENT"))), 120, 2 * time.Second},
+		{"connected and disconnected", both(does("network", "connect", "bridge", "PROXY"), tried(does("network", "disconnect", "-f", "bridge", "PROXY"))),
+			120, 3 * time.Second},
 		{"attached", func(t *testing.T, _ *exec.Cmd) error {
-			c, err := w.cli.ContainerAttach(bg, w.container(agent).ID, container.AttachOptions{Stream: true, Stdout: true})
-			if err == nil {
-				t.Cleanup(c.Close)
-			}
-			return err
+			attach := exec.Command("docker", "attach", "--no-stdin", "--sig-proxy=false", w.container(agent))
+			t.Cleanup(func() { _ = attach.Process.Kill(); _ = attach.Wait() })
+			return attach.Start()
 		}, 120, 2 * time.Second},
-		{"interrupted", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGINT) }, 130, 15 * time.Second},
-		{"terminated", func(_ *testing.T, cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGTERM) }, 130, 15 * time.Second},
-		{"interrupted twice", func(_ *testing.T, cmd *exec.Cmd) error {
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				return err
-			}
-			time.Sleep(100 * time.Millisecond)
-			return cmd.Process.Signal(syscall.SIGINT)
-		}, 130, 5 * time.Second},
+		{"interrupted", signal(syscall.SIGINT), 130, 15 * time.Second},
+		{"terminated", signal(syscall.SIGTERM), 130, 15 * time.Second},
+		{"interrupted twice", both(signal(syscall.SIGINT), func(t *testing.T, cmd *exec.Cmd) error {
+			time.Sleep(50 * time.Millisecond)
+			return signal(syscall.SIGINT)(t, cmd)
+		}), 130, 5 * time.Second},
 	}
 	for _, c := range ends {
 		t.Run(c.name, func(t *testing.T) {
 			// What the one before left to be looked at (drift) is put right first.
 			w.must("apply", "-auto-approve")
 			cmd, _, stderr := w.running(t, address)
-			a, p := w.container(agent).ID, w.container(proxy).ID
+			a, p := w.container(agent), w.container(proxy)
 			began := time.Now()
 			if err := c.do(t, cmd); err != nil {
 				t.Fatal(err)
@@ -113,15 +118,6 @@ func TestRealEnds(t *testing.T) {
 			within(t, 6*time.Second, "the proxy is stopped", w.stopped(p))
 		})
 	}
-}
-
-// exec runs a command in a container and returns when it is over, which it is long before anybody looks.
-func (w *world) exec(id string) error {
-	e, err := w.cli.ContainerExecCreate(context.Background(), id, container.ExecOptions{Cmd: []string{"/agent", "say=owned"}, User: "0"})
-	if err != nil {
-		return err
-	}
-	return w.cli.ContainerExecStart(context.Background(), e.ID, container.ExecStartOptions{})
 }
 
 // TestRealTogether runs several things at once: what belongs to a live run is left alone by all others,
@@ -169,7 +165,7 @@ func TestRealTogether(t *testing.T) {
 			t.Errorf("%v: exit code %d, want %d with %q (%s)\n%s%s", c.args, e.code, c.code, c.want, c.reason, e.stdout, e.stderr)
 		}
 	}
-	if _, ok := w.find("invocation.gone.agent"); ok {
+	if w.find("invocation.gone.agent") != "" {
 		t.Error("the disposed agent is still there")
 	}
 	if err := held.Process.Signal(syscall.SIGINT); err != nil {

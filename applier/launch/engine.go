@@ -19,10 +19,14 @@ type Engine interface {
 	// input and nothing else; done gets one value when its output ends.
 	Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error)
 	Start(ctx context.Context, id string) error
-	// Wait returns when the container does not run.
+	// Wait returns when the container does not run. Its error, and those of Process and Kill, is
+	// planner.ErrGone for a container that is not there any more.
 	Wait(ctx context.Context, id string) (planner.Process, error)
 	Process(ctx context.Context, id string) (planner.Process, error)
 	Kill(ctx context.Context, id string) error
+	// Executes reports whether the first process of a container executes sandplan's own program, as far as
+	// that can be known from here.
+	Executes(ctx context.Context, id string, pid int) (same, known bool, err error)
 	// Watch tells what happens on the engine from a moment on, until ctx ends or the engine is lost; then
 	// the channel is closed.
 	Watch(ctx context.Context, since time.Time) (<-chan planner.Signal, error)
@@ -35,6 +39,7 @@ type Compiled interface {
 	Complete(planner.Snapshot) planner.Snapshot
 	// Sources are what the container at an address has mounted from the host, as the host sees it now.
 	Sources(planner.Address) ([]planner.Source, error)
+	Worktrees
 }
 
 // Lock is a lock that is held.

@@ -101,11 +101,8 @@ func TestRealSecrets(t *testing.T) {
 		within(t, 5*time.Second, "the agent has both", func() bool {
 			return bytes.Contains(stdout.bytes(), []byte(secret)) && bytes.Contains(stdout.bytes(), []byte(prompt))
 		})
-		_, raw, err := w.cli.ContainerInspectWithRaw(t.Context(), w.container("invocation.job.agent").ID, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, b := range map[string][]byte{"inspect": raw, "stderr": stderr.bytes()} {
+		inspect := w.tell("inspect", w.container("invocation.job.agent"))
+		for what, b := range map[string][]byte{"inspect": []byte(inspect), "stderr": stderr.bytes()} {
 			if bytes.Contains(b, []byte(secret)) || bytes.Contains(b, []byte(prompt)) {
 				t.Errorf("%s shows the credential or the prompt", what)
 			}

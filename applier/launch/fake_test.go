@@ -22,7 +22,10 @@ type fakeEngine struct {
 	programs map[planner.Address]program
 	nextID   int
 	calls    []string
+	hook     sync.Mutex // held while after runs
 	signals  chan planner.Signal
+	forged   map[planner.Address]bool // containers that execute something else than sandplan
+	blind    bool                     // nobody can see what they execute
 	// before may fail a call, or block it until its context ends. after may change the world.
 	before func(ctx context.Context, call string, n int) error
 	after  func(call string, n int)
@@ -188,6 +191,8 @@ func (f *fakeEngine) call(ctx context.Context, name string, do func() error) err
 	}
 	err := do()
 	if after != nil {
+		f.hook.Lock()
+		defer f.hook.Unlock()
 		after(name, n)
 	}
 	return err
@@ -196,6 +201,10 @@ func (f *fakeEngine) call(ctx context.Context, name string, do func() error) err
 func (f *fakeEngine) nameOf(id string) planner.Address {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.addr(id)
+}
+
+func (f *fakeEngine) addr(id string) planner.Address {
 	for _, o := range f.objects {
 		if o.ID == id {
 			return o.Addr
@@ -360,6 +369,16 @@ func (f *fakeEngine) Process(ctx context.Context, id string) (q planner.Process,
 		return nil
 	})
 	return q, err
+}
+
+func (f *fakeEngine) Executes(ctx context.Context, id string, _ int) (same, known bool, err error) {
+	err = f.call(ctx, "executes "+string(f.nameOf(id)), func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		same, known = !f.forged[f.addr(id)], !f.blind
+		return nil
+	})
+	return same, known, err
 }
 
 func (f *fakeEngine) Kill(ctx context.Context, id string) error {

@@ -87,6 +87,7 @@ type run struct {
 	ids          planner.IDs
 	bundle       bundle
 	record       *record
+	tree         *worktree
 
 	proxy, agent *container
 	egress       *egressLog
@@ -117,7 +118,9 @@ func Run(ctx context.Context, p Params) Result {
 	}
 	r.releaseScope(ctx)
 	if r.decision == nil {
+		unwatch := r.watchTree(ctx)
 		r.watch(ctx)
+		unwatch()
 	}
 	r.settle(ctx)
 	return r.result
@@ -148,6 +151,9 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.gate(d); err != nil {
 		return err
 	}
+	if err := r.overlook(d); err != nil {
+		return err
+	}
 	if err := d.step("listening to the engine's events", r.listen); err != nil {
 		return err
 	}
@@ -155,6 +161,9 @@ func (r *run) begin(ctx context.Context) error {
 		if err := r.startProxy(d); err != nil {
 			return err
 		}
+	}
+	if err := r.noted(d); err != nil {
+		return err
 	}
 	err = r.startAgent(d)
 	if r.agent == nil || !r.agent.started() {

@@ -143,7 +143,7 @@ func TestRunGoesWell(t *testing.T) {
 			"recheck 5", "start invocation.login.agent", "recheck 4", "release scope", "observe",
 			"apply replace invocation.login.proxy", "apply replace invocation.login.agent", "release scope", "release lease"}
 		got := slices.DeleteFunc(slices.Clone(b.calls), func(c string) bool {
-			return strings.HasPrefix(c, "wait ") || strings.HasPrefix(c, "process ")
+			return strings.HasPrefix(c, "wait ") || strings.HasPrefix(c, "process ") || strings.HasPrefix(c, "executes ")
 		})
 		if !slices.Equal(got, wantCalls) {
 			t.Errorf("calls =\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantCalls, "\n"))
@@ -234,6 +234,41 @@ func TestExitCodes(t *testing.T) {
 				}
 				if b.out.Len() > 1<<20 {
 					t.Errorf("%d bytes of output came through (%s)", b.out.Len(), c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestForgedPrograms(t *testing.T) {
+	agent, proxy := login.With(planner.PartAgent), login.With(planner.PartProxy)
+	for name, c := range map[string]struct {
+		change func(b *bench)
+		code   int
+		fed    bool
+		reason string
+	}{
+		"agent": {func(b *bench) { b.forged = map[planner.Address]bool{agent: true} }, 121, false,
+			"swapped between the last hash and the start: what it reports is worth nothing"},
+		"proxy": {func(b *bench) { b.forged = map[planner.Address]bool{proxy: true} }, 125, false, "an impostor with the way out"},
+		"blind": {func(b *bench) { b.blind = true }, 0, true, "not to be seen, then what it was started from counts"},
+		"blind and swapped": {func(b *bench) {
+			b.blind = true
+			b.after = func(call string, _ int) {
+				if call == "start "+string(agent) {
+					b.tamper(planner.AddrShim)
+				}
+			}
+		}, 120, false, "swapped right after the last hash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				fed := false
+				b := newBench(t)
+				b.agentProgram(shimProgram(goodReport, func(context.Context, *fakeProcess, wire.Bundle) int { fed = true; return 0 }))
+				c.change(b)
+				if res := b.run(t.Context()); res.Code != c.code || fed != c.fed {
+					t.Errorf("code %d (%v), fed %v; want %d, %v (%s)", res.Code, res.Decision, fed, c.code, c.fed, c.reason)
 				}
 			})
 		})

@@ -36,6 +36,7 @@ func (r *run) startProxy(d *deadline) error {
 		if failed := ready.Failed(); len(failed) > 0 {
 			return &Decision{Code: CodeRefused, Reason: "the proxy is not as declared, seen from the inside", Checks: failed}
 		}
+		r.proxy.identify(d.ctx)
 		r.record.Proxy = &ready
 		r.tell(Event{Kind: EventProxyReady, ID: r.proxy.id, Detail: ready.Listen})
 		return nil
@@ -51,6 +52,9 @@ var errEnded = errors.New("has ended")
 // alive fails when a container is not the process any more that this run started.
 func (c *container) alive(ctx context.Context) error {
 	p, err := c.engine.Process(ctx, c.id)
+	if errors.Is(err, planner.ErrGone) {
+		return fmt.Errorf("%s %w: it was removed", c.addr, errEnded)
+	}
 	if err != nil {
 		return err
 	}

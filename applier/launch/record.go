@@ -70,6 +70,7 @@ type record struct {
 	Proxy   *wire.Ready      `json:"proxy,omitempty"`
 	Report  *wire.Report     `json:"report,omitempty"`
 	Process planner.Process  `json:"process"`
+	Tree    *recordTree      `json:"worktree_contents,omitempty"`
 	// Events are what the engine said about the objects of the run.
 	Events    []planner.Signal `json:"events,omitempty"`
 	Egress    Egress           `json:"egress"`

@@ -22,7 +22,7 @@ func (r *run) settle(ctx context.Context) {
 		r.deafen()
 		r.record.Events = r.meddling.seen
 	}
-	r.conclude()
+	r.conclude(ctx)
 	if r.egress != nil {
 		r.tell(Event{Kind: EventEgress, Egress: &r.result.Egress})
 	}
@@ -83,7 +83,7 @@ func (r *run) grace(c *container) time.Duration {
 }
 
 // conclude finds out how the run ended and who decided that.
-func (r *run) conclude() {
+func (r *run) conclude(ctx context.Context) {
 	r.result.RunID = r.record.ID
 	if r.egress != nil {
 		r.result.Egress = r.egress.summary()
@@ -91,6 +91,7 @@ func (r *run) conclude() {
 	if r.agent != nil && r.agent.tried {
 		r.concludeAgent()
 	}
+	r.settleTree(ctx)
 	if r.decision != nil {
 		r.result.By, r.result.Code, r.result.Decision = BySandplan, int(r.decision.Code), r.decision
 	}

@@ -1,15 +1,14 @@
 package launch_test
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/network"
 )
 
 // TestRealTampering changes one thing behind sandplan's back, and then runs: it must refuse, and the
@@ -19,54 +18,24 @@ func TestRealTampering(t *testing.T) {
 	w := newWorld(t, 1, map[string][]string{"job": {"say=ran"}}, nil)
 	w.apply()
 	const agent, proxy = "invocation.job.agent", "invocation.job.proxy"
-	ctx := t.Context()
 	for _, c := range []struct {
 		name   string
-		tamper func(t *testing.T) error
+		tamper func(t *testing.T)
 		want   string
 	}{
-		{"network connect", func(*testing.T) error {
-			return w.cli.NetworkConnect(ctx, "bridge", w.container(agent).ID, nil)
-		}, "bridge"},
-		{"update of the agent", func(*testing.T) error {
-			_, err := w.cli.ContainerUpdate(ctx, w.container(agent).ID, container.UpdateConfig{Resources: container.Resources{Memory: 8 << 30, MemorySwap: 8 << 30}})
-			return err
-		}, "memory"},
-		{"network replaced under its name", func(*testing.T) error {
-			old, err := w.cli.NetworkInspect(ctx, w.network("invocation.job.network"), network.InspectOptions{})
-			if err != nil {
-				return err
-			}
-			if err := w.cli.NetworkRemove(ctx, old.ID); err != nil {
-				return err
-			}
-			_, err = w.cli.NetworkCreate(ctx, old.Name, network.CreateOptions{Driver: old.Driver, IPAM: &old.IPAM, Options: old.Options, Labels: old.Labels})
-			return err
-		}, "Internal"},
-		{"proxy replaced under its name", func(*testing.T) error {
-			old, err := w.cli.ContainerInspect(ctx, w.container(proxy).ID)
-			if err != nil {
-				return err
-			}
-			if err := w.cli.ContainerRemove(ctx, old.ID, container.RemoveOptions{}); err != nil {
-				return err
-			}
-			old.Config.Cmd = append(old.Config.Cmd[:1:1], "{}")
-			_, err = w.cli.ContainerCreate(ctx, old.Config, old.HostConfig, nil, nil, strings.TrimPrefix(old.Name, "/"))
-			return err
-		}, "proxy"},
-		{"shim volume written", func(t *testing.T) error { return w.writeShim(t) }, "sandplan.shim"},
-		{"agent started by hand", func(*testing.T) error {
-			return w.cli.ContainerStart(ctx, w.container(agent).ID, container.StartOptions{})
-		}, "started outside a run"},
-		{"pruned", func(*testing.T) error {
-			return w.cli.ContainerRemove(ctx, w.container(agent).ID, container.RemoveOptions{})
+		{"network connect", func(*testing.T) { w.tell("network", "connect", "bridge", w.container(agent)) }, "bridge"},
+		{"update of the agent", func(*testing.T) { w.tell("update", "--memory", "8g", "--memory-swap", "8g", w.container(agent)) }, "memory"},
+		{"network replaced under its name", w.replaceNetwork, "Internal"},
+		{"proxy replaced under its name", w.replaceProxy, "proxy"},
+		{"shim volume written", func(t *testing.T) { w.writeShim(t) }, "sandplan.shim"},
+		{"agent started by hand", func(*testing.T) { w.tell("start", w.container(agent)) }, "started outside a run"},
+		{"pruned", func(t *testing.T) {
+			within(t, 7*time.Second, "what was started by hand ends", w.stopped(w.container(agent)))
+			w.tell("rm", w.container(agent))
 		}, "missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.tamper(t); err != nil {
-				t.Fatal(err)
-			}
+			c.tamper(t)
 			e := w.sandplan("run", "invocation.job")
 			if e.code != 125 || strings.Contains(e.stdout, "ran") {
 				t.Errorf("exit code %d, stdout %q\n%s", e.code, e.stdout, e.stderr)
@@ -77,10 +46,10 @@ func TestRealTampering(t *testing.T) {
 			switch c.name {
 			case "pruned":
 			case "agent started by hand":
-				took := within(t, 7*time.Second, "its first process ends, with nobody at its standard input", w.stopped(w.container(agent).ID))
+				took := within(t, 7*time.Second, "its first process ends, with nobody at its standard input", w.stopped(w.container(agent)))
 				t.Logf("ended after %s", took)
 			default:
-				if w.everRan(w.container(agent).ID) {
+				if w.everRan(w.container(agent)) {
 					t.Error("the agent was started")
 				}
 			}
@@ -91,58 +60,124 @@ func TestRealTampering(t *testing.T) {
 		})
 	}
 	t.Run("run -apply", func(t *testing.T) {
-		if err := w.cli.NetworkConnect(ctx, "bridge", w.container(agent).ID, nil); err != nil {
-			t.Fatal(err)
-		}
+		w.tell("network", "connect", "bridge", w.container(agent))
 		if e := w.sandplan("run", "-apply", "invocation.job"); e.code != 0 || e.stdout != "ran\n" {
 			t.Errorf("exit code %d, stdout %q\n%s", e.code, e.stdout, e.stderr)
 		}
 	})
 }
 
-func (w *world) network(address string) string {
+// labels are those of an object, as flags that give another one the same.
+func (w *world) labels(of ...string) []string {
 	w.t.Helper()
-	list, err := w.cli.NetworkList(w.t.Context(), network.ListOptions{Filters: w.filter()})
-	if err != nil {
+	var labels map[string]string
+	if err := json.Unmarshal([]byte(w.tell(of...)), &labels); err != nil {
 		w.t.Fatal(err)
 	}
-	for _, n := range list {
-		if n.Labels["dev.sandplan.address"] == address {
-			return n.ID
-		}
+	var flags []string
+	for k, v := range labels {
+		flags = append(flags, "--label", k+"="+v)
 	}
-	w.t.Fatalf("no network at %s", address)
-	return ""
+	return flags
 }
 
-// writeShim changes one byte of the binary that agents start with, on the host's file system.
-func (w *world) writeShim(t *testing.T) error {
+// replaceNetwork puts a network that is not internal in the place of the agent's, with its name, its
+// addresses and its labels.
+func (w *world) replaceNetwork(*testing.T) {
+	w.t.Helper()
+	id := w.tell("network", "ls", "-q", "--filter", w.label("project", w.project), "--filter", w.label("address", "invocation.job.network"))
+	name := w.tell("network", "inspect", "-f", "{{.Name}}", id)
+	flags := append(w.labels("network", "inspect", "-f", "{{json .Labels}}", id), "--subnet",
+		w.tell("network", "inspect", "-f", "{{(index .IPAM.Config 0).Subnet}}", id))
+	w.tell("network", "rm", id)
+	w.tell(append(append([]string{"network", "create"}, flags...), name)...)
+}
+
+// replaceProxy puts another container in the place of the proxy, with its name, image and labels.
+func (w *world) replaceProxy(*testing.T) {
+	w.t.Helper()
+	id := w.container("invocation.job.proxy")
+	name := w.tell("inspect", "-f", "{{.Name}}", id)
+	image := w.tell("inspect", "-f", "{{.Image}}", id)
+	flags := w.labels("inspect", "-f", "{{json .Config.Labels}}", id)
+	w.tell("rm", id)
+	w.tell(append(append([]string{"create", "--name", strings.TrimPrefix(name, "/")}, flags...), image, "egress", "{}")...)
+}
+
+// shimBinary is the path, on the host, of the program that agents start with.
+func (w *world) shimBinary() string {
+	w.t.Helper()
+	volume := w.tell("inspect", "-f", `{{range .Mounts}}{{if eq .Destination "/.sandplan"}}{{.Name}}{{end}}{{end}}`, w.container("invocation.job.agent"))
+	return filepath.Join(w.tell("volume", "inspect", "-f", "{{.Mountpoint}}", volume), "sandplan")
+}
+
+// writeShim adds one byte to that program.
+func (w *world) writeShim(t *testing.T) {
 	t.Helper()
-	agent, err := w.cli.ContainerInspect(t.Context(), w.container("invocation.job.agent").ID)
+	f, err := os.OpenFile(w.shimBinary(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	for _, m := range agent.HostConfig.Mounts {
-		if m.Target != "/.sandplan" {
-			continue
-		}
-		v, err := w.cli.VolumeInspect(t.Context(), m.Source)
-		if err != nil {
-			return err
-		}
-		f, err := os.OpenFile(filepath.Join(v.Mountpoint, "sandplan"), os.O_WRONLY|os.O_APPEND, 0)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString("x")
-		return joinClose(err, f)
+	_, err = f.WriteString("x")
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
 	}
-	return fmt.Errorf("the agent has no shim among %d mounts", len(agent.HostConfig.Mounts))
 }
 
-func joinClose(err error, f *os.File) error {
-	if e := f.Close(); err == nil {
-		err = e
+// TestRealSwap swaps the program that the agent starts with at every moment of a run's start: either the
+// gate refuses, or the proof fails, and no swapped program ever gets the prompt.
+func TestRealSwap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 7, map[string][]string{"job": {"sleep=2s"}}, nil)
+	w.apply()
+	binary := w.shimBinary()
+	good, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return err
+	swapped := binary + ".swapped"
+	refused := 0
+	for wait := 0; wait <= 600; wait += 150 {
+		// A file of its own: the running one is busy, and whoever swaps it does not write into it.
+		if err := errors.Join(os.WriteFile(swapped, append(good[:len(good):len(good)], 'x'), 0o555), os.Chmod(swapped, 0o555)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := w.command(t.Context(), "run", "invocation.job")
+		stderr := &lockedBuffer{}
+		cmd.Stderr = stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := func(text string) func() bool {
+			return func() bool {
+				return bytes.Contains(stderr.bytes(), []byte(text)) || bytes.Contains(stderr.bytes(), []byte("sandplan:"))
+			}
+		}
+		within(t, 30*time.Second, "the proxy is ready", said("Proxy is ready"))
+		time.Sleep(time.Duration(wait) * time.Millisecond)
+		if err := os.Rename(swapped, binary); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 30*time.Second, "the agent runs, or not", said("Running"))
+		if bytes.Contains(stderr.bytes(), []byte("Running")) {
+			pid := w.tell("inspect", "-f", "{{.State.Pid}}", w.container("invocation.job.agent"))
+			if running, err := os.ReadFile("/proc/" + pid + "/exe"); err != nil || !bytes.Equal(running, good) {
+				t.Errorf("swapped %d ms after the proxy was ready: another program got the prompt (%v)\n%s", wait, err, stderr.bytes())
+			}
+		}
+		_ = cmd.Wait()
+		switch code := cmd.ProcessState.ExitCode(); code {
+		case 125, 121, 120:
+			refused++
+		case 0: // swapped when the good one ran already
+		default:
+			t.Errorf("swapped %d ms after the proxy was ready: exit code %d\n%s", wait, code, stderr.bytes())
+		}
+		w.must("apply", "-auto-approve")
+		binary = w.shimBinary()
+	}
+	t.Logf("%d of 5 were refused", refused)
+	if refused == 0 {
+		t.Error("no swap came early enough to matter")
+	}
 }

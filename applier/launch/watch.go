@@ -76,7 +76,8 @@ func (r *run) watch(ctx context.Context) {
 func (r *run) linkLost(ctx context.Context) {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineLimit)
 	defer cancel()
-	if p, err := r.agent.engine.Process(look, r.agent.id); err == nil && p.Status == planner.StatusExited {
+	p, err := r.agent.engine.Process(look, r.agent.id)
+	if errors.Is(err, planner.ErrGone) || err == nil && p.Status == planner.StatusExited {
 		r.agent.over = &ending{process: p}
 		return
 	}
@@ -84,7 +85,7 @@ func (r *run) linkLost(ctx context.Context) {
 }
 
 func proxyEnded(c *container, e ending) *Decision {
-	if e.err != nil {
+	if e.err != nil && !errors.Is(e.err, planner.ErrGone) {
 		return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: e.err}
 	}
 	return &Decision{Code: CodeProxy, Reason: "the proxy is lost",
@@ -140,7 +141,7 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 		case <-r.meddling.kick:
 		}
 		look, cancel := context.WithTimeout(ctx, engineLimit)
-		err := r.lookAtRunning(look)
+		err := r.lookAtRunning(look, false)
 		cancel()
 		var d *Decision
 		switch {

@@ -16,10 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/filters"
-	"github.com/docker/docker/client"
-
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 	"github.com/sandplan/sandplan/testfixtures/image/scratch"
 )
@@ -55,7 +51,6 @@ func TestMain(m *testing.M) {
 // world is one project on the real engine, with a worktree and a local vendor.
 type world struct {
 	t       *testing.T
-	cli     *client.Client
 	dir     string // of the configuration
 	tree    string // the worktree of every invocation
 	project string
@@ -74,11 +69,7 @@ func newWorld(t *testing.T, number int, steps map[string][]string, attributes ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := client.NewClientWithOpts(client.WithHost("unix://"+socket), client.WithAPIVersionNegotiation())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{t: t, cli: cli, dir: t.TempDir(), tree: t.TempDir(), project: fmt.Sprintf("launch-%d", number), bin: bin + "/sandplan"}
+	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir(), project: fmt.Sprintf("launch-%d", number), bin: bin + "/sandplan"}
 	loadAgent(t, socket, bin)
 	if err := os.Chmod(w.tree, 0o755); err != nil {
 		t.Fatal(err)
@@ -221,49 +212,54 @@ func (w *world) apply() {
 		if e := w.sandplan("destroy", "-auto-approve"); e.code != 0 {
 			w.t.Errorf("destroy: exit code %d\n%s%s", e.code, e.stdout, e.stderr)
 		}
-		list, err := w.cli.ContainerList(context.Background(), container.ListOptions{All: true, Filters: w.filter()})
-		if err != nil || len(list) > 0 {
-			w.t.Errorf("destroy left %d containers, %v", len(list), err)
+		if left := w.tell("ps", "-aq", "--filter", w.label("project", w.project)); left != "" {
+			w.t.Errorf("destroy left containers %s", left)
 		}
 	})
 	w.must("init")
 	w.must("apply", "-auto-approve")
 }
 
-func (w *world) filter(more ...filters.KeyValuePair) filters.Args {
-	return filters.NewArgs(append(more, filters.Arg("label", "dev.sandplan.project="+w.project))...)
+// docker runs a command of the docker command line, as somebody on the host would.
+func (w *world) docker(args ...string) (string, error) {
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("docker %v: %w: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
-// container is the one at an address.
-func (w *world) container(address string) container.Summary {
+// tell is docker for where it has to succeed.
+func (w *world) tell(args ...string) string {
 	w.t.Helper()
-	c, ok := w.find(address)
-	if !ok {
+	out, err := w.docker(args...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+func (w *world) label(name, value string) string { return "label=dev.sandplan." + name + "=" + value }
+
+// container is the ID of the one at an address.
+func (w *world) container(address string) string {
+	w.t.Helper()
+	id := w.find(address)
+	if id == "" {
 		w.t.Fatalf("no container at %s", address)
 	}
-	return c
+	return id
 }
 
-func (w *world) find(address string) (container.Summary, bool) {
+func (w *world) find(address string) string {
 	w.t.Helper()
-	list, err := w.cli.ContainerList(w.t.Context(), container.ListOptions{All: true, Filters: w.filter(filters.Arg("label", "dev.sandplan.address="+address))})
-	if err != nil || len(list) > 1 {
-		w.t.Fatalf("%d containers at %s, %v", len(list), address, err)
-	}
-	if len(list) == 0 {
-		return container.Summary{}, false
-	}
-	return list[0], true
+	return w.tell("ps", "-aq", "--no-trunc", "--filter", w.label("project", w.project), "--filter", w.label("address", address))
 }
 
 // everRan reports whether a container was ever started.
 func (w *world) everRan(id string) bool {
 	w.t.Helper()
-	c, err := w.cli.ContainerInspect(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c.State.Status != "created"
+	return w.tell("inspect", "-f", "{{.State.Status}}", id) != "created"
 }
 
 // within waits for something that must come true.
@@ -316,9 +312,10 @@ func (w *world) running(t *testing.T, address string, options ...string) (cmd *e
 	return cmd, stdout, stderr
 }
 
+// stopped reports whether a container does not run, or is not there any more.
 func (w *world) stopped(id string) func() bool {
 	return func() bool {
-		c, err := w.cli.ContainerInspect(context.Background(), id)
-		return err != nil || !c.State.Running
+		out, err := w.docker("inspect", "-f", "{{.State.Running}}", id)
+		return err != nil || out == "false"
 	}
 }

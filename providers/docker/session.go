@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
@@ -58,7 +59,7 @@ func (e *Engine) Wait(ctx context.Context, id string) (planner.Process, error) {
 		// The result's error concerns removing only; all else is in inspect.
 		return e.Process(ctx, id)
 	case err := <-failed:
-		return planner.Process{}, fmt.Errorf("wait for container %.12s: %w", id, err)
+		return planner.Process{}, fmt.Errorf("wait for container %.12s: %w", id, gone(err))
 	}
 }
 
@@ -72,14 +73,22 @@ func (e *Engine) Kill(ctx context.Context, id string) error {
 	if p, look := e.Process(ctx, id); look == nil && p.Status != planner.StatusRunning {
 		return nil
 	}
-	return fmt.Errorf("kill container %.12s: %w", id, err)
+	return fmt.Errorf("kill container %.12s: %w", id, gone(err))
+}
+
+// gone marks the errors that say that there is no such container.
+func gone(err error) error {
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", planner.ErrGone, err)
+	}
+	return err
 }
 
 // Process is what the engine says of a container's process.
 func (e *Engine) Process(ctx context.Context, id string) (planner.Process, error) {
 	c, err := e.cli.ContainerInspect(ctx, id)
 	if err != nil {
-		return planner.Process{}, fmt.Errorf("look at container %.12s: %w", id, err)
+		return planner.Process{}, fmt.Errorf("look at container %.12s: %w", id, gone(err))
 	}
 	if c.ContainerJSONBase == nil || c.State == nil {
 		return planner.Process{}, fmt.Errorf("look at container %.12s: the engine's reply holds no state", id)
