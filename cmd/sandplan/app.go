@@ -49,6 +49,7 @@ type app struct {
 
 	global globalFlags
 	cwd    string
+	shown  *ui // of the command that runs
 	code   int // of the command that ran
 }
 
@@ -58,10 +59,12 @@ type globalFlags struct {
 	workspace string
 	noColor   bool
 	verbose   bool
+	json      bool // lines of JSON in place of text
 }
 
 // main runs one command line and returns its exit code.
 func (a *app) main(args []string) int {
+	a.shown = nil
 	dir, args, err := takeChdir(args)
 	if err == nil && dir != "" {
 		err = a.chdir(dir)
@@ -128,6 +131,11 @@ func (a *app) renderer(s stream) *render.Renderer {
 	}
 }
 
+// jsonFlag is -json of the commands that tell as they go.
+func (a *app) jsonFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.global.json, "json", false, "one JSON object per line, on stdout; docs/schema says what they hold")
+}
+
 // usageErr is a mistake on the command line.
 type usageErr struct {
 	command string // whose -help says more: "plan", "state list"; "" is sandplan itself
@@ -149,7 +157,7 @@ func (a *app) fail(err error) int {
 		return exitError
 	}
 	help := strings.TrimSpace("sandplan " + u.command)
-	io.WriteString(a.stderr, a.renderer(a.stderr).Usage(u.message, help))
+	a.ui().printErr(a.ui().err.Usage(u.message, help))
 	switch u.command {
 	case "run", "dispatch":
 		return a.refused(a.ui(), "the command line is wrong")

@@ -25,10 +25,11 @@ type applyFlags struct {
 
 func (f *applyFlags) register(a *app, cmd *cobra.Command) {
 	f.planFlags.register(a, cmd)
-	f.registerApply(cmd)
+	f.registerApply(a, cmd)
 }
 
-func (f *applyFlags) registerApply(cmd *cobra.Command) {
+func (f *applyFlags) registerApply(a *app, cmd *cobra.Command) {
+	a.jsonFlag(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.approve, "auto-approve", false, "do not ask")
 	fs.IntVar(&f.parallelism, "parallelism", applier.DefaultParallelism, "operations at a time, `n`")
@@ -64,7 +65,7 @@ Ctrl-C lets what is under way finish; a second one breaks it off. Either way the
 func (a *app) apply(ctx context.Context, f applyFlags) int {
 	u := a.ui()
 	u.compact = f.compact
-	if err := f.check(); err != nil {
+	if err := f.check("apply", a.global.json); err != nil {
 		return a.fail(err)
 	}
 	if f.destroy {
@@ -109,12 +110,20 @@ func (a *app) apply(ctx context.Context, f applyFlags) int {
 }
 
 // check refuses flags that contradict each other.
-func (f applyFlags) check() error {
+func (f applyFlags) check(command string, json bool) error {
+	saved := ", or apply a saved plan"
+	if command == "destroy" {
+		saved = ""
+	}
 	switch {
 	case f.parallelism < 1:
-		return misuse("apply", "-parallelism=%d: at least one operation has to run at a time", f.parallelism)
+		return misuse(command, "-parallelism=%d: at least one operation has to run at a time", f.parallelism)
+	case f.lockTimeout < 0:
+		return misuse(command, "-lock-timeout=%s: nobody can wait for less than nothing", f.lockTimeout)
+	case json && !f.approve:
+		return misuse(command, "-json leaves nobody to ask: add -auto-approve%s", saved)
 	case !f.input && !f.approve:
-		return misuse("apply", "-input=false leaves nobody to ask: add -auto-approve, or apply a saved plan")
+		return misuse(command, "-input=false leaves nobody to ask: add -auto-approve%s", saved)
 	}
 	return nil
 }
@@ -125,10 +134,10 @@ func (a *app) approved(in interrupts, u *ui, f applyFlags, pl *planner.Plan) boo
 		return false
 	}
 	if f.approve {
-		u.print("\n")
+		u.print(u.out.Gap())
 		return true
 	}
-	if u.ask(in.firstContext(), u.out.Approval(pl)) == "yes" {
+	if u.ask(in.firstContext(), u.human.Approval(pl)) == "yes" {
 		return true
 	}
 	u.printErr(u.err.Cancelled(pl))
@@ -149,7 +158,7 @@ func inUse(pl *planner.Plan) hcl.Diagnostics {
 func (a *app) carryOut(in interrupts, u *ui, t *target, pl *planner.Plan, held *docker.Lock, parallelism int) int {
 	result, err := a.walk(in, u, pl, provider{t.compiled, t.engine}, held, parallelism)
 	if err != nil {
-		u.printErr("\n")
+		u.printErr(u.err.Gap())
 		u.fail(err)
 		return exitError
 	}
@@ -163,8 +172,8 @@ func (a *app) carryOut(in interrupts, u *ui, t *target, pl *planner.Plan, held *
 	if u.report(diags) {
 		return exitError
 	}
-	if text := u.out.Outputs(outputs(outs)); text != "" {
-		u.print("\n" + text)
+	if len(outs) > 0 {
+		u.print(u.out.Gap() + u.out.Outputs(outputs(outs)))
 	}
 	return exitOK
 }

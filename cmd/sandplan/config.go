@@ -67,7 +67,7 @@ func (a *app) workspace() string {
 // is false when that forbids to go on.
 func (a *app) load(u *ui, vars varFlags, ask bool) (*hclspec.Spec, bool) {
 	values := hclspec.Vars{Env: a.environ, Args: vars.args}
-	if ask && a.interactive {
+	if ask && a.interactive && !a.global.json {
 		values.Ask = func(v hclspec.Variable) (string, bool) { return u.askVariable(v) }
 	}
 	spec, diags := hclspec.Load(a.source(), values, policy.Catalog())
@@ -80,7 +80,7 @@ func (a *app) load(u *ui, vars varFlags, ask bool) (*hclspec.Spec, bool) {
 
 // askVariable asks for the value of a variable that has none.
 func (u *ui) askVariable(v hclspec.Variable) (string, bool) {
-	answer := u.ask(context.Background(), u.out.AskVariable(v.Name, v.Description))
+	answer := u.ask(context.Background(), u.human.AskVariable(v.Name, v.Description))
 	return answer, answer != ""
 }
 

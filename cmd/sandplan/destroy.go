@@ -27,7 +27,7 @@ worktree and no valid configuration, and with -project not even a file. Worktree
 		Args:    noArguments,
 		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.destroy(cmd.Context(), f) }),
 	}
-	f.registerApply(cmd)
+	f.registerApply(a, cmd)
 	a.inputFlag(cmd, &f.input)
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.targets, "target", nil, "only this `address` and what needs it, repeatable")
@@ -38,7 +38,7 @@ worktree and no valid configuration, and with -project not even a file. Worktree
 
 func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 	u := a.ui()
-	if err := f.check(); err != nil {
+	if err := f.check("destroy", a.global.json); err != nil {
 		return a.fail(err)
 	}
 	targets, diags := addresses("-target", f.targets)
@@ -79,7 +79,7 @@ func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 	}
 	result, err := a.walk(in, u, pl, remover{engine}, held, f.parallelism)
 	if err != nil {
-		u.printErr("\n")
+		u.printErr(u.err.Gap())
 		u.fail(err)
 		return exitError
 	}

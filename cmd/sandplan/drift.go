@@ -34,6 +34,7 @@ Exit code 0: all is as declared; 1: an error; 2: something drifted; 3: something
 	}
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
+	a.jsonFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.ignore, "ignore", nil, "leave `address.field` out of this report, repeatable")
 	fs.BoolVar(&f.recorded, "recorded", false, "hold objects against their own labels only; needs no variables")
@@ -77,7 +78,7 @@ func (a *app) drift(ctx context.Context, f driftFlags) int {
 	u.print(u.out.Drift(pl.Scope, objects, report.Findings, titles))
 	u.print(u.out.Ignored(len(report.Ignored)))
 	if len(pl.Warnings) > 0 {
-		u.print("\n")
+		u.print(u.out.Gap())
 		u.notices(pl.Warnings)
 	}
 	return report.Code()

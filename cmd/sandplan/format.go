@@ -119,7 +119,7 @@ func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err erro
 		u.print(file + "\n")
 	}
 	if f.diff {
-		u.print(u.out.LineDiff(string(src), string(out)))
+		u.print(u.human.LineDiff(string(src), string(out)))
 	}
 	if f.check || !f.write {
 		return true, nil

@@ -82,7 +82,7 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 		return exitError
 	}
 	info := engine.Info()
-	u.print(u.out.Pinned(render.Pinned{
+	u.print(u.human.Pinned(render.Pinned{
 		Engine: info.Version, API: info.API, File: a.short(spec.Lock.Path), Written: p.changed(),
 		Images: p.told, DNS: p.lock.DNS, Invocation: firstInvocation(spec),
 	}))
@@ -116,7 +116,7 @@ func (a *app) writeStarter(u *ui, dir string) int {
 		u.fail(fmt.Errorf("write a first configuration: %w", err))
 		return exitError
 	}
-	u.print(u.out.Started(a.short(path)))
+	u.print(u.human.Started(a.short(path)))
 	return exitOK
 }
 

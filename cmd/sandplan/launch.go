@@ -20,9 +20,8 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 	p := launch.Params{
 		Scope: scope, Origin: a.origin(spec.Dir), Version: a.version, Invocation: inv, Runner: f.runner,
 		Timeout: inv.Timeout.V, Output: inv.Limits.Output.V, Engine: engine, Prompt: prompt,
-		Stdout: a.stdout, Stderr: a.stderr, DataDir: a.dataDir(spec.Dir), Now: a.now, Kill: in.second,
+		Stdout: u.agentWriter(addr, "stdout"), Stderr: u.agentWriter(addr, "stderr"), DataDir: a.dataDir(spec.Dir), Now: a.now, Kill: in.second,
 		Events:        func(e launch.Event) { u.printErr(u.err.RunEvent(e)) },
-		Credentials:   func() (map[string][]byte, error) { return a.credentials(spec, inv.Vendor.V) },
 		HostAddresses: hostAddresses(),
 	}
 	var err error
@@ -35,6 +34,7 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 	if err != nil {
 		return p, err
 	}
+	p.Credentials = func() (map[string][]byte, error) { return a.secrets(u, spec, p.Command) }
 	if p.Prompt, err = thePrompt(inv, p.Command, prompt); err != nil {
 		return p, err
 	}
@@ -117,35 +117,6 @@ func runnerTimeout(spec *hclspec.Spec, phase, runner string) time.Duration {
 		}
 	}
 	return 0
-}
-
-// maxSecret bounds a credential's file: a wrong path must not be read whole.
-const maxSecret = 1 << 20
-
-// credentials reads the secrets of a vendor. They go to the container's stdin and nowhere else.
-func (a *app) credentials(spec *hclspec.Spec, vendor string) (map[string][]byte, error) {
-	out := map[string][]byte{}
-	for _, v := range spec.Vendors {
-		if v.Name != vendor {
-			continue
-		}
-		for _, c := range v.Credentials {
-			if c.SourceEnv.Set {
-				value := a.getenv(c.SourceEnv.V)
-				if value == "" {
-					return nil, fmt.Errorf("credential %q of vendor %q: the environment variable %s is not set", c.Name, v.Name, c.SourceEnv.V)
-				}
-				out[c.Name] = []byte(value)
-				continue
-			}
-			b, err := readLimited(c.SourceFile.V, maxSecret)
-			if err != nil {
-				return nil, fmt.Errorf("credential %q of vendor %q: %w", c.Name, v.Name, err)
-			}
-			out[c.Name] = b
-		}
-	}
-	return out, nil
 }
 
 // hostAddresses are the addresses that must not answer from inside a sandbox.

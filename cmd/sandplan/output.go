@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/hashicorp/hcl/v2"
@@ -11,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 )
@@ -65,7 +65,8 @@ func (a *app) output(ctx context.Context, f outputFlags, args []string) int {
 		return a.oneOutput(u, f, outs, args[0])
 	}
 	if f.json {
-		return a.outputsJSON(u, outs)
+		u.print(machine.Document(machine.NewOutputs(outputs(outs))))
+		return exitOK
 	}
 	u.print(u.out.Outputs(outputs(outs)))
 	return exitOK
@@ -105,36 +106,7 @@ func (a *app) oneOutput(u *ui, f outputFlags, outs map[string]hclspec.Output, na
 		}
 		u.print(s.AsString())
 	default:
-		u.print(u.out.Value(o.Value))
+		u.print(u.human.Value(o.Value))
 	}
-	return exitOK
-}
-
-// outputsJSON has Terraform's shape; a sensitive value is left out.
-func (a *app) outputsJSON(u *ui, outs map[string]hclspec.Output) int {
-	type one struct {
-		Sensitive bool            `json:"sensitive"`
-		Type      json.RawMessage `json:"type"`
-		Value     json.RawMessage `json:"value,omitempty"`
-	}
-	all := map[string]one{}
-	for name, o := range outs {
-		kind, err := ctyjson.MarshalType(o.Value.Type())
-		if err != nil {
-			return a.fail(err)
-		}
-		v := one{Sensitive: o.Sensitive, Type: kind}
-		if !o.Sensitive && o.Value.IsWhollyKnown() {
-			if v.Value, err = ctyjson.Marshal(o.Value, o.Value.Type()); err != nil {
-				return a.fail(err)
-			}
-		}
-		all[name] = v
-	}
-	b, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return a.fail(err)
-	}
-	u.print(string(b) + "\n")
 	return exitOK
 }

@@ -53,6 +53,7 @@ nothing and takes no lock.`,
 	cmd.Flags().StringVar(&f.out, "out", "", "save the plan to this `file`")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit code 0 without changes, 2 with changes, 1 for errors")
 	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "plan to destroy everything of the scope")
+	a.jsonFlag(cmd)
 	return cmd
 }
 
@@ -137,7 +138,7 @@ func (a *app) planWarnings(u *ui, pl *planner.Plan, f planFlags) {
 			"and no run starts before the whole scope is as declared."}, texts...)
 	}
 	if len(texts) > 0 {
-		u.print("\n")
+		u.print(u.out.Gap())
 		u.notices(texts)
 	}
 }

@@ -67,6 +67,7 @@ Exit code: the agent's own, or 119 output or upload bound, 120 stopped for drift
 func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
+	a.jsonFlag(cmd)
 	cmd.Flags().DurationVar(&f.lockTimeout, "lock-timeout", runLockTimeout, "how long to wait for the lock of the scope, a `duration`")
 }
 
@@ -128,7 +129,7 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) int {
 
 // refused ends a run that never began, in the form of every end that sandplan decides.
 func (a *app) refused(u *ui, why string) int {
-	u.printErr(u.err.Decided(&launch.Decision{Reason: why}, exitRefused))
+	u.printErr(u.err.Ended("", launch.Result{Code: exitRefused, By: launch.BySandplan, Decision: &launch.Decision{Reason: why}}))
 	return exitRefused
 }
 
@@ -205,27 +206,25 @@ func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		return a.refused(u, inv.Address+" cannot be run")
 	}
 	res := launch.Run(in.firstContext(), p)
+	for _, w := range []io.Writer{p.Stdout, p.Stderr} {
+		if out, ok := w.(*agentOutput); ok {
+			out.flush()
+		}
+	}
 	if res.Unsettled != nil {
 		u.fail(res.Unsettled)
 	}
-	if res.By == launch.ByAgent {
-		// Always a line of ours after the agent's last one, which could otherwise pass for a decision.
-		u.printErr(u.err.Record(res.RecordDir))
-		return res.Code
-	}
-	d := res.Decision
+	addr, d := planner.Address(inv.Address), res.Decision
 	switch {
+	case d == nil:
 	case len(d.Findings) > 0 && d.Code == launch.CodeRefused:
-		u.printErr(u.err.Refusal(planner.Address(inv.Address), d.Findings) + "\n")
+		u.printErr(u.err.Refusal(addr, d.Findings))
 	case len(d.Findings) > 0:
-		u.printErr("\n" + u.err.Stopped(d.Findings) + "\n")
+		u.printErr(u.err.Stopped(addr, d.Findings))
 	case d.Err != nil && errorHasPlace(d.Err):
 		u.fail(d.Err)
 	}
-	if res.RecordDir != "" {
-		u.printErr(u.err.Record(res.RecordDir))
-	}
-	u.printErr(u.err.Decided(d, res.Code))
+	u.printErr(u.err.Ended(addr, res))
 	return res.Code
 }
 

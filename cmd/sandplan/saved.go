@@ -22,7 +22,7 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 		}
 	}
 	f.approve = true // whoever saved the plan has read it
-	if err := f.check(); err != nil {
+	if err := f.check("apply", a.global.json); err != nil {
 		return a.fail(err)
 	}
 	u := a.ui()

@@ -27,14 +27,14 @@ import (
 // are made of, and a test binary that poses as it would be another program.
 func TestScripts(t *testing.T) {
 	socket := dockertest.Socket(t)
-	bin := build(t)
+	bin, known := build(t), readSchemas(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("AGENT", filepath.Join(bin, "agent"))
 			env.Setenv("DOCKER_HOST", "unix://"+socket)
-			env.Values[startedKey{}] = &started{bin: bin, running: map[string]*job{}}
+			env.Values[startedKey{}] = &started{bin: bin, schemas: known, running: map[string]*job{}}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -71,6 +71,7 @@ type startedKey struct{}
 // started are the programs that a script runs beside itself.
 type started struct {
 	bin     string
+	schemas schemas
 	mu      sync.Mutex
 	running map[string]*job
 }
@@ -132,6 +133,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if got := codeOf(ts.Exec(args[1], args[2:]...)); got != want {
 		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+	conform(ts, args[1:], ts.ReadFile("stdout"))
 }
 
 // image TAG loads an image that holds the test agent, and removes its tag when the script ends.
@@ -220,6 +222,7 @@ func finish(ts *testscript.TestScript, _ bool, args []string) {
 		if got := codeOf(err); got != want {
 			ts.Fatalf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", args[0], got, want, j.out.String(), j.err.String())
 		}
+		conform(ts, j.cmd.Args, j.out.String())
 	case <-time.After(time.Minute):
 		ts.Fatalf("%s does not end\nstdout: %s\nstderr: %s", args[0], j.out.String(), j.err.String())
 	}

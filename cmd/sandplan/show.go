@@ -2,41 +2,68 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 )
 
+type showFlags struct {
+	project string
+	plan    string // -plan=FILE is the same as FILE
+	json    bool
+}
+
 func (a *app) showCommand() *cobra.Command {
-	var project string
+	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "show [options] [PLANFILE]",
 		Short: "What the engine has, or what a saved plan would do",
 		Long: `
 Without an argument it shows the objects of the scope as the engine has them. With a PLANFILE it shows what
 applying it would do; the engine that the plan was made for has to be there.`,
-		Example: "sandplan show\nsandplan show p",
+		Example: "sandplan show\nsandplan show p\nsandplan show -json p",
 		Args:    atMost(1, "a saved plan"),
 		RunE: a.action(func(cmd *cobra.Command, args []string) int {
-			if len(args) == 1 {
-				return a.showPlan(cmd.Context(), args[0])
+			if len(args) == 1 && f.plan != "" {
+				return a.fail(misuse("show", "-plan=%s and %s: show takes one plan", f.plan, args[0]))
 			}
-			return a.show(cmd.Context(), project)
+			if len(args) == 1 {
+				f.plan = args[0]
+			}
+			if f.plan != "" && f.project != "" {
+				return a.fail(misuse("show", "-project and a saved plan exclude each other: the plan says it all"))
+			}
+			if f.plan != "" {
+				return a.showPlan(cmd.Context(), f)
+			}
+			return a.show(cmd.Context(), f)
 		}),
 	}
 	cmd.Flags().BoolVar(&a.global.verbose, "verbose", false, "show every setting")
-	cmd.Flags().StringVar(&project, "project", "", "the project, a `name`; needs no configuration then")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON document; docs/schema says what it holds")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "the saved plan, a `file`")
+	cmd.Flags().StringVar(&f.project, "project", "", "the project, a `name`; needs no configuration then")
 	return cmd
 }
 
-func (a *app) show(ctx context.Context, project string) int {
+func (a *app) show(ctx context.Context, f showFlags) int {
 	u := a.ui()
-	snap, ok := a.observed(ctx, u, project)
+	in := a.watch(ctx, false, nil)
+	defer in.done()
+	snap, ok := a.observed(in.ctx, u, f.project)
 	if !ok {
 		return exitError
 	}
-	text := u.out.Objects(snap, nil)
+	if f.json {
+		u.print(machine.Document(machine.NewState(snap, a.version)))
+		return exitOK
+	}
+	text := u.human.Objects(snap, nil)
 	if text == "" {
 		text = "Nothing of " + snap.Scope.String() + " is on the engine.\n"
 	}
@@ -44,11 +71,11 @@ func (a *app) show(ctx context.Context, project string) int {
 	return exitOK
 }
 
-func (a *app) showPlan(ctx context.Context, path string) int {
+func (a *app) showPlan(ctx context.Context, f showFlags) int {
 	u := a.ui()
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	saved, t, ok := a.openSaved(in.ctx, u, path)
+	saved, t, ok := a.openSaved(in.ctx, u, f.plan)
 	if !ok {
 		return exitError
 	}
@@ -61,6 +88,41 @@ func (a *app) showPlan(ctx context.Context, path string) int {
 		return exitError
 	}
 	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
-	u.print(u.out.Plan(pl, a.planView(t)))
+	if !f.json {
+		u.print(u.out.Plan(pl, a.planView(t)))
+		return exitOK
+	}
+	doc, diags := a.planDocument(t, pl)
+	if u.report(diags) {
+		return exitError
+	}
+	u.print(doc)
 	return exitOK
+}
+
+// planDocument is a plan for programs.
+func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics) {
+	ids := planner.IDs{}
+	for _, c := range pl.Changes {
+		if c.Action == planner.ActionNoOp || c.Action == planner.ActionRestore {
+			ids[c.Addr] = c.Object.ID
+		}
+	}
+	outs, diags := t.spec.EvalOutputs(t.compiled.Live(ids))
+	return machine.Document(machine.NewPlan(machine.PlanInput{
+		Plan: pl, Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec), Version: a.version, Now: a.now(),
+	})), diags
+}
+
+// variables are the inputs of a configuration with their values, those of sensitive ones left out.
+func variables(spec *hclspec.Spec) []machine.Variable {
+	var out []machine.Variable
+	for _, v := range spec.Variables {
+		one := machine.Variable{Name: v.Name, From: v.From, Sensitive: v.Sensitive}
+		if known := spec.Scope.Values["var."+v.Name]; !v.Sensitive && len(known.Sensitive) == 0 {
+			one.Value = json.RawMessage(known.Value)
+		}
+		out = append(out, one)
+	}
+	return out
 }

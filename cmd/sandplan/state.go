@@ -105,7 +105,7 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 	}
 	for _, o := range snap.Objects {
 		if within(addrs, o.Addr) && hasID(o, f.id) {
-			u.print(u.out.Line(string(o.Addr)))
+			u.print(u.human.Line(string(o.Addr)))
 		}
 	}
 	return exitOK
@@ -126,7 +126,7 @@ func (a *app) listScopes(ctx context.Context, u *ui) int {
 		return exitError
 	}
 	for _, s := range scopes {
-		u.print(u.out.Line(s.String()))
+		u.print(u.human.Line(s.String()))
 	}
 	return exitOK
 }
@@ -150,7 +150,7 @@ func (a *app) stateShow(ctx context.Context, f stateFlags, args []string) int {
 	if !ok {
 		return exitError
 	}
-	if text := u.out.Objects(snap, addrs); text != "" {
+	if text := u.human.Objects(snap, addrs); text != "" {
 		u.print(text)
 		return exitOK
 	}

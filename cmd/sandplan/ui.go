@@ -7,44 +7,100 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/applier/launch"
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/planner"
 )
 
-// ui is the terminal of one command. Results and warnings go to stdout, errors to stderr; a write that
-// fails changes nothing, since work on the engine must not depend on who reads along.
-type ui struct {
-	mu      sync.Mutex
-	app     *app
-	out     *render.Renderer
-	err     *render.Renderer
-	compact bool
-	lines   *bufio.Reader // of stdin
-	quiet   bool          // warnings go to stderr: stdout is the agent's
+// view words what a command has to say: for people, or as lines of JSON.
+type view interface {
+	SetSources(map[string][]byte)
+	Gap() string
+	Usage(message, command string) string
+	Problems(errs, warnings hcl.Diagnostics) string
+	Diagnostics(hcl.Diagnostics) string
+	Warnings(diags hcl.Diagnostics, compact bool) string
+	Plan(*planner.Plan, render.PlanView) string
+	Drift(planner.Scope, int, []planner.Finding, map[planner.Address]string) string
+	Ignored(int) string
+	Cancelled(*planner.Plan) string
+	Waiting(what string, i planner.LockInfo) string
+	Event(applier.Event) string
+	Still(applier.Event, time.Duration) string
+	Applied(added, changed, destroyed int) string
+	Destroyed(int) string
+	Outputs([]render.Output) string
+	Interrupted(int) string
+	RunInterrupted(int) string
+	RunEvent(launch.Event) string
+	Refusal(planner.Address, []planner.Finding) string
+	Stopped(planner.Address, []planner.Finding) string
+	Ended(planner.Address, launch.Result) string
 }
 
+var (
+	_ view = (*render.Renderer)(nil)
+	_ view = (*machine.Stream)(nil)
+)
+
+// ui is the terminal of one command. Results and warnings go to stdout, errors to stderr; with -json
+// everything is one stream of lines on stdout. A write that fails changes nothing, since work on the engine
+// must not depend on who reads along.
+type ui struct {
+	mu  sync.Mutex
+	app *app
+	// out and err word what goes to the two streams; human is for what only people see.
+	out, err view
+	human    *render.Renderer
+	stream   *machine.Stream // nil without -json
+	compact  bool
+	lines    *bufio.Reader // of stdin
+	quiet    bool          // warnings go to stderr: stdout is the agent's
+}
+
+// ui is the one of the command that runs.
 func (a *app) ui() *ui {
-	return &ui{app: a, out: a.renderer(a.stdout), err: a.renderer(a.stderr), lines: bufio.NewReader(a.stdin)}
+	if a.shown != nil {
+		return a.shown
+	}
+	u := &ui{app: a, human: a.renderer(a.stdout), lines: bufio.NewReader(a.stdin)}
+	u.out, u.err = u.human, a.renderer(a.stderr)
+	if a.global.json {
+		u.stream = machine.New(a.version, a.now)
+		u.out, u.err = u.stream, u.stream
+		u.print(u.stream.Hello())
+	}
+	a.shown = u
+	return u
 }
 
 // sources makes the files known that ranges point into.
-func (u *ui) sources(files map[string][]byte) { u.out.Sources, u.err.Sources = files, files }
-
-func (u *ui) print(text string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	io.WriteString(u.app.stdout, text)
+func (u *ui) sources(files map[string][]byte) {
+	u.out.SetSources(files)
+	u.err.SetSources(files)
 }
 
+func (u *ui) print(text string) { u.write(u.app.stdout, text) }
+
 func (u *ui) printErr(text string) {
+	if u.stream != nil {
+		u.print(text)
+		return
+	}
+	u.write(u.app.stderr, text)
+}
+
+func (u *ui) write(to io.Writer, text string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	io.WriteString(u.app.stderr, text)
+	io.WriteString(to, text)
 }
 
 // report prints diagnostics, warnings first, and says whether there were errors.
@@ -54,11 +110,7 @@ func (u *ui) report(diags hcl.Diagnostics) bool {
 	if len(errs) == 0 {
 		return false
 	}
-	text := u.err.Diagnostics(errs)
-	if len(errs) > 1 {
-		text += "\n" + render.Tally(errs, warnings) + "\n"
-	}
-	u.printErr(text)
+	u.printErr(u.err.Problems(errs, warnings))
 	return true
 }
 
@@ -71,11 +123,7 @@ func (u *ui) warn(warnings hcl.Diagnostics, besideErrors bool) {
 	if u.quiet {
 		r, print = u.err, u.printErr
 	}
-	if u.compact && !besideErrors {
-		print(r.Warnings(warnings) + "\n")
-		return
-	}
-	print(r.Diagnostics(warnings) + "\n")
+	print(r.Warnings(warnings, u.compact && !besideErrors))
 }
 
 // notices prints warnings that are plain text.

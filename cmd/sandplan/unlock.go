@@ -33,7 +33,7 @@ func (a *app) forceUnlock(ctx context.Context, id string, force bool) int {
 	u := a.ui()
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	if !force && u.ask(in.ctx, u.out.ApproveUnlock(id)) != "yes" {
+	if !force && u.ask(in.ctx, u.human.ApproveUnlock(id)) != "yes" {
 		u.printErr("force-unlock cancelled.\n")
 		return exitError
 	}

@@ -40,8 +40,8 @@ func more(p *page, same []group) {
 	}
 }
 
-// verdict is what a plan says of an object, and the symbol of its block.
-func verdict(c planner.Change) (string, symbol) {
+// Verdict is what a plan says of an object, and the symbol of its block.
+func Verdict(c planner.Change) (string, symbol) {
 	switch c.Action {
 	case planner.ActionCreate:
 		if c.Kind == planner.KindPinned {
@@ -62,7 +62,7 @@ func verdict(c planner.Change) (string, symbol) {
 }
 
 func (r *Renderer) change(p *page, c planner.Change, gone map[planner.Address]string) {
-	text, sym := verdict(c)
+	text, sym := Verdict(c)
 	p.put(bold, "  # ", string(c.Addr), " ")
 	if sym == symReplace || sym == symDelete {
 		p.line(boldRed, text)

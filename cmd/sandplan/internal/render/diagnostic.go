@@ -62,8 +62,20 @@ func (r *Renderer) Diagnostics(diags hcl.Diagnostics) string {
 	return p.String()
 }
 
-// Warnings is the short form of warnings: a summary and a place each.
-func (r *Renderer) Warnings(diags hcl.Diagnostics) string {
+// Problems is the text of the errors of a command; of several it gives the number.
+func (r *Renderer) Problems(errs, warnings hcl.Diagnostics) string {
+	text := r.Diagnostics(errs)
+	if len(errs) > 1 {
+		text += "\n" + tally(errs, warnings) + "\n"
+	}
+	return text
+}
+
+// Warnings is the text of warnings with an empty line below; compact is a summary and a place each.
+func (r *Renderer) Warnings(diags hcl.Diagnostics, compact bool) string {
+	if !compact {
+		return r.Diagnostics(diags) + "\n"
+	}
 	p := &page{r: r}
 	for _, d := range diags {
 		p.put(boldAmber, "Warning: ")
@@ -73,6 +85,7 @@ func (r *Renderer) Warnings(diags hcl.Diagnostics) string {
 		}
 		p.nl()
 	}
+	p.nl()
 	return p.String()
 }
 
@@ -149,26 +162,38 @@ func (p *page) boxed(inner *page, st style) {
 
 // values says what the names in the failing expression stand for.
 func (p *page) values(d *hcl.Diagnostic) {
-	if d.Expression == nil || d.EvalContext == nil {
-		return
+	for i, v := range Values(d) {
+		lead := "      where "
+		if i > 0 {
+			lead = "        and "
+		}
+		p.line(plain, lead, v.Name, " ", v.Text)
 	}
-	lines := map[string]bool{}
+}
+
+// NamedValue is what a name in a failing expression stands for.
+type NamedValue struct{ Name, Text string }
+
+// Values are the names in the failing expression of a diagnostic, sorted, as far as they say something.
+func Values(d *hcl.Diagnostic) []NamedValue {
+	if d.Expression == nil || d.EvalContext == nil {
+		return nil
+	}
+	texts := map[string]string{}
 	for _, t := range d.Expression.Variables() {
 		v, diags := t.TraverseAbs(d.EvalContext)
 		if diags.HasErrors() {
 			continue
 		}
 		if what := describe(v); what != "" {
-			lines[traversal(t)+" "+what] = true
+			texts[traversal(t)] = what
 		}
 	}
-	for i, l := range sortedKeys(lines) {
-		lead := "      where "
-		if i > 0 {
-			lead = "        and "
-		}
-		p.line(plain, lead, l)
+	var out []NamedValue
+	for _, name := range sortedKeys(texts) {
+		out = append(out, NamedValue{name, texts[name]})
 	}
+	return out
 }
 
 func traversal(t hcl.Traversal) string {
@@ -211,8 +236,8 @@ func describe(v cty.Value) string {
 	return "is " + t.FriendlyName()
 }
 
-// Tally counts diagnostics for the last line of a command that found errors.
-func Tally(errs, warnings hcl.Diagnostics) string {
+// tally counts diagnostics for the last line of a command that found errors.
+func tally(errs, warnings hcl.Diagnostics) string {
 	s := plural(len(errs), "error")
 	if len(warnings) > 0 {
 		s += ", " + plural(len(warnings), "warning")

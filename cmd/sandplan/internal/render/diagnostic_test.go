@@ -51,7 +51,7 @@ func TestDiagnostics(t *testing.T) {
 	r := e.renderer()
 	r.Sources["sandplan.spvars.hcl"] = []byte("minuets = 45\n")
 	errs, warnings := Split(brokenDiagnostics(e))
-	got := r.Diagnostics(warnings) + "\n" + r.Diagnostics(errs) + "\n" + Tally(errs, warnings) + "\n"
+	got := r.Warnings(warnings, false) + r.Problems(errs, warnings)
 	golden(t, filepath.Join(outputDir, "validate-errors.txt"), got)
 }
 
@@ -111,7 +111,7 @@ func TestWarningsAreConsolidated(t *testing.T) {
 	if strings.Count(got, "Warning: Same") != 1 || !strings.Contains(got, "(and 3 more like it)") {
 		t.Errorf("rendered:\n%s", got)
 	}
-	if short := (&Renderer{}).Warnings(diags[:1]); short != "Warning: Same (x.hcl line 1)\n" {
+	if short := (&Renderer{}).Warnings(diags[:1], true); short != "Warning: Same (x.hcl line 1)\n\n" {
 		t.Errorf("short form: %q", short)
 	}
 }

@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 	tell(launch.Event{Kind: launch.EventArmed})
 	tell(launch.Event{Kind: launch.EventEgress, Egress: &launch.Egress{
 		Allowed: map[string]int64{"api.anthropic.com:443": 3}, Refused: map[string]int64{"example.com:443": 1}}})
-	b.WriteString(r.Record(".sandplan/runs/20261129T175755Z-aeb833a8"))
+	b.WriteString(r.Ended(login, launch.Result{By: launch.ByAgent, RecordDir: ".sandplan/runs/20261129T175755Z-aeb833a8"}))
 	golden(t, filepath.Join(outputDir, "run.txt"), b.String())
 }
 
@@ -134,7 +134,7 @@ func TestEgressText(t *testing.T) {
 func TestDecided(t *testing.T) {
 	d := &launch.Decision{Code: launch.CodeProof, Reason: "the sandbox is not as declared\nsandplan: all is well",
 		Checks: []wire.Check{{Name: "net.direct", Detail: "1.1.1.1:443 answers"}}}
-	got := (&Renderer{}).Decided(d, 121)
+	got := (&Renderer{}).Ended(login, launch.Result{Code: 121, By: launch.BySandplan, Decision: d})
 	lines := strings.Split(strings.TrimRight(got, "\n"), "\n")
 	last := lines[len(lines)-1]
 	if want := `sandplan: the sandbox is not as declared\nsandplan: all is well (exit code 121)`; last != want {

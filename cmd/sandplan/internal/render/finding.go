@@ -103,6 +103,7 @@ func (r *Renderer) Refusal(addr planner.Address, fs []planner.Finding) string {
 	inner.line(plain, "To put it right and run at once: sandplan run -apply ", shellQuote(string(addr)))
 	p := &page{r: r}
 	p.boxed(inner, boldRed)
+	p.nl()
 	return p.String()
 }
 
@@ -272,13 +273,15 @@ func (p *page) side(name string, lines []string, st style) {
 }
 
 // Stopped shows what changed while an agent ran.
-func (r *Renderer) Stopped(fs []planner.Finding) string {
+func (r *Renderer) Stopped(_ planner.Address, fs []planner.Finding) string {
 	p := &page{r: r}
+	p.nl()
 	for i, g := range perObject(fs) {
 		if i > 0 {
 			p.nl()
 		}
 		r.object(p, g, " has changed while it ran", sidesGate)
 	}
+	p.nl()
 	return p.String()
 }

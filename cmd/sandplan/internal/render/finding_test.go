@@ -43,7 +43,8 @@ func TestRefusal(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
 	r := e.renderer()
 	refused := &launch.Decision{Code: launch.CodeRefused, Reason: "the engine differs from the declaration"}
-	golden(t, filepath.Join(outputDir, "refusal.txt"), r.Refusal(session, e.drift(planner.FindingDrift))+"\n"+r.Decided(refused, 125))
+	golden(t, filepath.Join(outputDir, "refusal.txt"), r.Refusal(session, e.drift(planner.FindingDrift))+
+		r.Ended(session, launch.Result{Code: 125, By: launch.BySandplan, Decision: refused}))
 }
 
 // TestFindingOfLongValue: two command lines of a thousand characters are shown by what differs.

@@ -28,6 +28,12 @@ type Renderer struct {
 	Sources map[string][]byte
 }
 
+// SetSources makes the files known that ranges point into.
+func (r *Renderer) SetSources(files map[string][]byte) { r.Sources = files }
+
+// Gap is an empty line between two texts.
+func (r *Renderer) Gap() string { return "\n" }
+
 const defaultWidth = 80
 
 func (r *Renderer) width() int {

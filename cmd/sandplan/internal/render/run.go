@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sandplan/sandplan/applier/launch"
+	"github.com/sandplan/sandplan/planner"
 )
 
 // RunEvent is one line about a run, for stderr: stdout is the agent's.
@@ -85,10 +86,18 @@ func egressText(g launch.Egress) string {
 	return text
 }
 
-// Decided ends the output of a run that sandplan ended: its last line begins with "sandplan:", which no
-// line of the agent can pass for, since an agent's is never the last.
-func (r *Renderer) Decided(d *launch.Decision, code int) string {
+// Ended are the last lines of a run. When sandplan decided, the very last one begins with "sandplan:", which no
+// line of the agent can pass for: after an agent's own end always a line of ours comes last.
+func (r *Renderer) Ended(_ planner.Address, res launch.Result) string {
 	p := &page{r: r}
+	d := res.Decision
+	if d == nil {
+		p.record(res.RecordDir)
+		return p.String()
+	}
+	if res.RecordDir != "" {
+		p.record(res.RecordDir)
+	}
 	if len(d.Checks) > 0 {
 		p.nl()
 		for _, c := range d.Checks {
@@ -97,17 +106,15 @@ func (r *Renderer) Decided(d *launch.Decision, code int) string {
 		}
 		p.nl()
 	}
-	p.line(boldRed, "sandplan: ", d.Error(), " (exit code ", fmt.Sprint(code), ")")
+	p.line(boldRed, "sandplan: ", d.Error(), " (exit code ", fmt.Sprint(res.Code), ")")
 	return p.String()
 }
 
-// Record says where the record of a run is.
-func (r *Renderer) Record(dir string) string {
-	p := &page{r: r}
+// record says where the record of a run is.
+func (p *page) record(dir string) {
 	if dir == "" {
 		p.line(plain, "No record was written.")
 	} else {
 		p.line(plain, "Record: ", dir)
 	}
-	return p.String()
 }

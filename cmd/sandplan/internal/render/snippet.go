@@ -27,7 +27,7 @@ func (p *page) place(rng hcl.Range, indent string) {
 		return
 	}
 	in := ""
-	if c := contextOf(src, rng); c != "" {
+	if c := ContextOf(src, rng); c != "" {
 		in = ", in " + c
 	}
 	p.line(plain, indent, "on ", fileName(rng.Filename), lineNumber(rng), in, ":")
@@ -49,8 +49,8 @@ func fileName(name string) string {
 	return filepath.ToSlash(filepath.Clean(name))
 }
 
-// contextOf says which block a range lies in, such as: vendor "claude".
-func contextOf(src []byte, rng hcl.Range) string {
+// ContextOf says which block a range lies in, such as: vendor "claude".
+func ContextOf(src []byte, rng hcl.Range) string {
 	if !strings.HasSuffix(rng.Filename, ".hcl") {
 		return ""
 	}
