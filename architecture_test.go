@@ -20,11 +20,13 @@ var mayImport = map[string][]string{
 	"planner":        {},
 	"hclspec":        {},
 	"planner/policy": {"hclspec"},
-	"drift":          {"planner"},
-	"applier":        {"planner"},
+	// What two declarations let an agent do, held against each other.
+	"planner/permission": {"planner"},
+	"drift":              {"planner"},
+	"applier":            {"planner"},
 	// The frames of the stdin protocol are pure: launch speaks them, and no Docker comes with them.
 	"applier/launch":              {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
-	"providers/docker":            {"planner", "planner/policy", "hclspec", "providers/docker"},
+	"providers/docker":            {"planner", "planner/policy", "planner/permission", "hclspec", "providers/docker"},
 	"providers/docker/egress":     {"providers/docker/egress", "providers/docker/shim/wire"},
 	"providers/docker/shim":       {"providers/docker/shim"},
 	"providers/docker/dockertest": {"planner", "providers/docker"},

@@ -1,0 +1,103 @@
+package permission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// base is a set with one of everything.
+func base() Set {
+	return Set{
+		Invocation: "invocation.a", Image: "sha256:1", User: "1000:1000", Read: []string{"/tree"}, Reach: []string{"a.example:443"},
+		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"}, Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2"}},
+		Env: []string{"LANG"}, Credentials: []string{"token"},
+		Limits: Limits{Memory: 100, Output: 100, Upload: 100, NanoCPUs: 100, PIDs: 100, Timeout: time.Hour},
+	}
+}
+
+// TestRules has every rule in both directions: what is more is told, and what is less is not.
+func TestRules(t *testing.T) {
+	type change func(*Set)
+	for _, tt := range []struct {
+		what       string
+		more, less change
+		reason     string
+	}{
+		{"read", func(s *Set) { s.Read = append(s.Read, "/other") }, func(s *Set) { s.Read = nil }, "one directory more"},
+		{"read", func(s *Set) { s.Read = []string{"/elsewhere"} }, func(s *Set) { s.Read = nil }, "another one in its place"},
+		{"write", func(s *Set) { s.Read, s.Write = nil, []string{"/tree"} }, nil, "the same directory, writable: it was visible before"},
+		{"reach", func(s *Set) { s.Reach = append(s.Reach, "b.example:443") }, func(s *Set) { s.Reach = nil }, "one host more"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:8443"} }, nil, "another port"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 at 10.0.0.1"} }, nil, "a fixed address that need not be public"},
+		{"image", func(s *Set) { s.Image = "sha256:9" }, nil, "another image"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", "Read,Glob,Write"} }, func(s *Set) { s.Command = []string{"claude", "--tools", "Read"} }, "one tool more"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", ""} }, nil, "an empty list may mean all"},
+		{"command", func(s *Set) { s.Command = []string{"sh", "--tools", "Read,Glob"} }, nil, "another program"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools"} }, nil, "an argument less may be the one that forbids"},
+		{"files", func(s *Set) { s.Files = append(s.Files, "/home/agent/y") }, func(s *Set) { s.Files = nil }, "one file more"},
+		{"run", func(s *Set) { s.Runners = append(s.Runners, Runner{Name: "x"}) }, func(s *Set) { s.Runners = nil }, "one runner more"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"sh"}, "sha256:2"}} }, nil, "another command under the same name"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"npm", "test"}, "sha256:9"}} }, nil, "the same command in another image"},
+		{"user", func(s *Set) { s.User = "0:0" }, nil, "root"},
+		{"environment", func(s *Set) { s.Env = append(s.Env, "DEBUG") }, func(s *Set) { s.Env = nil }, "one variable more"},
+		{"credentials", func(s *Set) { s.Credentials = append(s.Credentials, "key") }, func(s *Set) { s.Credentials = nil }, "one credential more"},
+		{"prompt", func(s *Set) { s.AnyPrompt = true }, nil, "the prompt is free now"},
+		{"limits.memory", func(s *Set) { s.Limits.Memory++ }, func(s *Set) { s.Limits.Memory-- }, "memory"},
+		{"limits.cpus", func(s *Set) { s.Limits.NanoCPUs++ }, func(s *Set) { s.Limits.NanoCPUs-- }, "cpus"},
+		{"limits.pids", func(s *Set) { s.Limits.PIDs++ }, func(s *Set) { s.Limits.PIDs-- }, "pids"},
+		{"limits.output", func(s *Set) { s.Limits.Output++ }, func(s *Set) { s.Limits.Output-- }, "output"},
+		{"limits.upload", func(s *Set) { s.Limits.Upload++ }, func(s *Set) { s.Limits.Upload-- }, "upload"},
+		{"timeout", func(s *Set) { s.Limits.Timeout++ }, func(s *Set) { s.Limits.Timeout-- }, "time"},
+	} {
+		more := base()
+		tt.more(&more)
+		if got := Widened(base(), more); len(got) != 1 || got[0].What != tt.what || got[0].Because == "" {
+			t.Errorf("%s: %+v, want one widening of %s with its cause", tt.reason, got, tt.what)
+		}
+		if tt.less == nil {
+			continue
+		}
+		less := base()
+		tt.less(&less)
+		if got := Widened(base(), less); len(got) != 0 {
+			t.Errorf("%s, in the other direction: %+v, want nothing", tt.reason, got)
+		}
+	}
+	if got := Widened(base(), base()); len(got) != 0 {
+		t.Errorf("the same set twice: %+v", got)
+	}
+}
+
+// TestEveryPropertyHasARule: a rule without a row above would be one that nobody has seen work.
+func TestEveryPropertyHasARule(t *testing.T) {
+	full := base()
+	full.AnyPrompt, full.Write = true, []string{"/tree"}
+	told := map[string]bool{}
+	for _, w := range Widened(Set{}, full) {
+		told[w.What] = true
+	}
+	for _, r := range rules {
+		if !told[r.what] {
+			t.Errorf("from nothing to everything, %s is not told", r.what)
+		}
+	}
+}
+
+func TestAgainst(t *testing.T) {
+	renamed := base()
+	renamed.Invocation = "invocation.b"
+	wider := base()
+	wider.Limits.PIDs++
+	got := Against([]Set{base()}, []Set{wider, renamed})
+	if got[0].New || len(got[0].Widened) != 1 || !got[1].New {
+		t.Errorf("got %+v; want one widening, and a new invocation for the renamed one", got)
+	}
+	if !Wider(got[:1]) || !Wider(got[1:]) || Wider(Against([]Set{base()}, []Set{base()})) {
+		t.Error("a widening and a new invocation are wider, and nothing else is")
+	}
+	if d := cmp.Diff(Widening{What: "limits.pids", From: "100", To: "101", Because: "it can use more of the host"}, got[0].Widened[0]); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,153 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/permission"
+	"github.com/sandplan/sandplan/providers/docker/shim"
+)
+
+// Permissions are what the declarations of objects let each agent do: the rows of what is wanted, or those
+// of the labels of what is there. Both sides are read by this one function, so that nothing differs but
+// what was declared. Invocations without a readable agent have no entry.
+func Permissions(declared map[planner.Address][]planner.Field) []permission.Set {
+	byInvocation := map[planner.Address]*permission.Set{}
+	var order []planner.Address
+	addrs := make([]planner.Address, 0, len(declared))
+	for a := range declared {
+		addrs = append(addrs, a)
+	}
+	planner.SortAddresses(addrs)
+	for _, a := range addrs { // an invocation's agent comes before its runners
+		inv, rows := a.Invocation(), newRowReader(declared[a])
+		switch {
+		case inv == "" || len(declared[a]) == 0:
+		case a.Part() == planner.PartAgent:
+			s := rows.agent(inv)
+			proxy := newRowReader(declared[inv.With(planner.PartProxy)])
+			s.Reach, s.Limits.Upload = proxy.texts("Config.Cmd[1].hosts"), proxy.number("Config.Cmd[1].limits.upload_bytes")
+			byInvocation[inv], order = s, append(order, inv)
+		case strings.HasPrefix(a.Part(), "runner[") && byInvocation[inv] != nil:
+			name := strings.Trim(strings.TrimPrefix(a.Part(), "runner"), `[]"`)
+			byInvocation[inv].Runners = append(byInvocation[inv].Runners, permission.Runner{
+				Name: name, Argv: rows.texts("Config.Cmd[1].argv"), Image: rows.text("Image")})
+		}
+	}
+	var out []permission.Set
+	for _, inv := range order {
+		out = append(out, *byInvocation[inv])
+	}
+	return out
+}
+
+// Wanted are the rows of resources, for Permissions.
+func Wanted(resources []planner.Resource) map[planner.Address][]planner.Field {
+	out := map[planner.Address][]planner.Field{}
+	for _, r := range resources {
+		out[r.Addr] = r.Fields
+	}
+	return out
+}
+
+// Declared are the rows of the objects' own labels, for Permissions.
+func Declared(s planner.Snapshot) map[planner.Address][]planner.Field {
+	out := map[planner.Address][]planner.Field{}
+	for _, o := range s.Objects {
+		out[o.Addr] = o.Declared
+	}
+	return out
+}
+
+// rowReader reads values by their paths. What is not there, or of another type, reads as nothing: then it
+// differs from whatever the other side has.
+type rowReader map[string]planner.Field
+
+func newRowReader(fields []planner.Field) rowReader {
+	r := rowReader{}
+	for _, f := range fields {
+		r[f.Path] = f
+	}
+	return r
+}
+
+func (r rowReader) text(path string) string {
+	if a, isRef := r[path].Value.Ref(); isRef {
+		return string(a)
+	}
+	var s string
+	if r[path].Value.Decode(&s) != nil {
+		return r[path].Value.Text()
+	}
+	return s
+}
+
+func (r rowReader) number(path string) int64 {
+	var n int64
+	if r[path].Value.Decode(&n) != nil {
+		return 0
+	}
+	return n
+}
+
+func (r rowReader) texts(path string) []string {
+	var list []string
+	if r[path].Value.Decode(&list) != nil {
+		return nil
+	}
+	return list
+}
+
+func (r rowReader) agent(inv planner.Address) *permission.Set {
+	const arg = "Config.Cmd[1]."
+	s := &permission.Set{
+		Invocation: inv, Image: r.text("Image"), User: r.text("Config.User"), Command: r.texts(arg + "argv"),
+		AnyPrompt: r.text(arg+"prompt_sha256") == "",
+		Limits: permission.Limits{
+			Memory: r.number(arg + "limits.memory"), NanoCPUs: r.number(arg + "limits.nano_cpus"), PIDs: r.number(arg + "limits.pids"),
+			Output: r.number(arg + "bounds.output"), Timeout: time.Duration(r.number(arg+"bounds.timeout_ms")) * time.Millisecond,
+		},
+	}
+	for _, pair := range r.texts(arg + "env") {
+		name, _, _ := strings.Cut(pair, "=")
+		s.Env = append(s.Env, name)
+	}
+	var files []shim.File
+	if r[arg+"files"].Value.Decode(&files) == nil {
+		for _, f := range files {
+			// The content counts: the file of a name decides what the CLI may do.
+			s.Files = append(s.Files, fmt.Sprintf("%s (sha256:%.6x)", f.Path, sha256.Sum256(f.Content)))
+		}
+	}
+	var creds []shim.Credential
+	if r[arg+"credentials"].Value.Decode(&creds) == nil {
+		for _, c := range creds {
+			s.Credentials = append(s.Credentials, c.Name+" as "+c.Env+c.Path)
+		}
+	}
+	s.Read, s.Write = r.mounted()
+	return s
+}
+
+// mounted are the host's paths that a container binds, by whether it may write to them.
+func (r rowReader) mounted() (read, write []string) {
+	for path := range r {
+		at, isSource := strings.CutSuffix(path, ".Source")
+		if !isSource || !strings.HasPrefix(path, "HostConfig.Mounts") || r.text(at+".Type") != "bind" {
+			continue
+		}
+		switch mode := r.text(at + ".ReadOnly"); mode {
+		case "true", "read-only":
+			read = append(read, r.text(path))
+		default:
+			write = append(write, r.text(path))
+		}
+	}
+	slices.Sort(read)
+	slices.Sort(write)
+	return read, write
+}
