@@ -12,6 +12,7 @@ var claude = vendor{
 	name:       "claude",
 	credential: "Bearer " + claudeToken,
 	host:       "api.anthropic.com",
+	settings:   "/api/claude_code/settings",
 	tools: func(writable bool) []string {
 		if writable {
 			return []string{"Edit", "Glob", "Grep", "Read", "Write"}

@@ -46,6 +46,7 @@ type vendor struct {
 	name       string
 	credential string                             // as it must come over the wire
 	host       string                             // the only one that is asked for
+	settings   string                             // where it asks for managed settings
 	tools      func(writable bool) []string       // exactly those that are offered
 	calls      func(writable bool) []call         // what the model tries
 	failed     func(r vendormock.Result) bool     // says of a result that the call was refused
@@ -175,6 +176,9 @@ func (w *world) checkRequests(v vendor, writable bool) {
 		}
 	}
 	told := map[string]bool{}
+	if v.settings != "" && !slices.ContainsFunc(w.mock.Requests(), func(r vendormock.Request) bool { return r.Path == v.settings }) {
+		w.t.Errorf("nobody asked for %s, so that no managed settings were tried", v.settings)
+	}
 	for _, r := range w.mock.Requests() {
 		if strings.HasPrefix(r.Path, "/ran/") {
 			w.t.Errorf("a program of the worktree ran: %s", r.Path)
