@@ -61,7 +61,7 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		return err
 	}
 	if f.apply {
-		p.Approve = func(_ context.Context, pl *planner.Plan) error { return approveForRun(pl) }
+		p.Approve = func(_ context.Context, pl *planner.Plan) error { return approveForRun(spec, pl) }
 	}
 	return p, nil
 }
@@ -94,18 +94,6 @@ func thePrompt(inv hclspec.Invocation, c policy.Command, given []byte) ([]byte, 
 		return nil, fmt.Errorf("%s declares no prompt: give one with -prompt=FILE, or -prompt=- for standard input", inv.Address)
 	}
 	return given, nil
-}
-
-// approveForRun lets run -apply put right what somebody changed and make what is missing. A declaration
-// that has changed since the last apply may widen what an agent can do, and somebody has to read it.
-func approveForRun(pl *planner.Plan) error {
-	for _, c := range pl.Changes {
-		if c.Action != planner.ActionNoOp && c.Action != planner.ActionCreate && len(c.Pending) > 0 {
-			return fmt.Errorf("the declaration of %s has changed since the last apply, and run -apply does not apply what nobody has read; "+
-				"see sandplan plan, then sandplan apply", c.Addr)
-		}
-	}
-	return nil
 }
 
 func runnerTimeout(spec *hclspec.Spec, phase, runner string) time.Duration {

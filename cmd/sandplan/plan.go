@@ -71,7 +71,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	if !ok {
 		return exitError
 	}
-	view := a.planView(t)
+	view := a.planView(t, pl)
 	view.Hint = a.getenv("SANDPLAN_IN_AUTOMATION") == ""
 	if f.out != "" {
 		if err := a.save(f.out, t, o); err != nil {
@@ -125,9 +125,13 @@ func (a *app) diff(u *ui, t *target, f planFlags) (planner.Options, *planner.Pla
 	return o, planner.Diff(t.compiled.Resources(), t.snap, o), true
 }
 
-func (a *app) planView(t *target) render.PlanView {
+func (a *app) planView(t *target, pl *planner.Plan) render.PlanView {
 	alloc := t.compiled.Allocation()
-	return render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String()}
+	v := render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String()}
+	if !pl.Destroy {
+		v.Permissions = unread(permissions(t.spec, pl), pl)
+	}
+	return v
 }
 
 // planWarnings are printed below a plan, where they are seen.

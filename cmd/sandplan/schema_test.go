@@ -59,6 +59,9 @@ func (s schemas) check(args []string, stdout string) error {
 		}
 	}
 	name := schemaOf(words[0], len(words) > 1)
+	if slices.Contains(args, "-permissions") {
+		name = "permissions"
+	}
 	if name == "output" && len(words) > 1 {
 		return nil // a value by itself
 	}

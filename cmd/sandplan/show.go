@@ -10,12 +10,17 @@ import (
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/permission"
 )
 
 type showFlags struct {
 	project string
 	plan    string // -plan=FILE is the same as FILE
 	json    bool
+
+	permissions bool
+	vars        varFlags
+	input       bool
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -25,8 +30,9 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "What the engine has, or what a saved plan would do",
 		Long: `
 Without an argument it shows the objects of the scope as the engine has them. With a PLANFILE it shows what
-applying it would do; the engine that the plan was made for has to be there.`,
-		Example: "sandplan show\nsandplan show p\nsandplan show -json p",
+applying it would do; the engine that the plan was made for has to be there. With -permissions it is a table of
+what every agent may read, write, reach and run; what is more than the engine's objects declare is marked.`,
+		Example: "sandplan show\nsandplan show p\nsandplan show -permissions p",
 		Args:    atMost(1, "a saved plan"),
 		RunE: a.action(func(cmd *cobra.Command, args []string) int {
 			if len(args) == 1 && f.plan != "" {
@@ -35,8 +41,13 @@ applying it would do; the engine that the plan was made for has to be there.`,
 			if len(args) == 1 {
 				f.plan = args[0]
 			}
-			if f.plan != "" && f.project != "" {
+			switch {
+			case f.plan != "" && f.project != "":
 				return a.fail(misuse("show", "-project and a saved plan exclude each other: the plan says it all"))
+			case f.permissions && f.project != "":
+				return a.fail(misuse("show", "-permissions is about a configuration, and -project needs none: they exclude each other"))
+			case len(f.vars.args) > 0 && (f.plan != "" || !f.permissions):
+				return a.fail(misuse("show", "variables matter for -permissions of a configuration only"))
 			}
 			if f.plan != "" {
 				return a.showPlan(cmd.Context(), f)
@@ -46,6 +57,9 @@ applying it would do; the engine that the plan was made for has to be there.`,
 	}
 	cmd.Flags().BoolVar(&a.global.verbose, "verbose", false, "show every setting")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON document; docs/schema says what it holds")
+	cmd.Flags().BoolVar(&f.permissions, "permissions", false, "what every agent may do, and what of it is more than before")
+	f.vars.register(cmd.Flags())
+	a.inputFlag(cmd, &f.input)
 	cmd.Flags().StringVar(&f.plan, "plan", "", "the saved plan, a `file`")
 	cmd.Flags().StringVar(&f.project, "project", "", "the project, a `name`; needs no configuration then")
 	return cmd
@@ -55,6 +69,9 @@ func (a *app) show(ctx context.Context, f showFlags) int {
 	u := a.ui()
 	in := a.watch(ctx, false, nil)
 	defer in.done()
+	if f.permissions {
+		return a.showPermissions(in.ctx, u, f)
+	}
 	snap, ok := a.observed(in.ctx, u, f.project)
 	if !ok {
 		return exitError
@@ -68,6 +85,32 @@ func (a *app) show(ctx context.Context, f showFlags) int {
 		text = "Nothing of " + snap.Scope.String() + " is on the engine.\n"
 	}
 	u.print(text)
+	return exitOK
+}
+
+// showPermissions is about what the configuration declares, so it needs one that evaluates.
+func (a *app) showPermissions(ctx context.Context, u *ui, f showFlags) int {
+	t, ok := a.target(ctx, u, planFlags{vars: f.vars, input: f.input})
+	if !ok {
+		return exitError
+	}
+	defer t.engine.Close()
+	_, pl, ok := a.diff(u, t, planFlags{})
+	if !ok {
+		return exitError
+	}
+	return a.printPermissions(u, f, permissions(t.spec, pl))
+}
+
+func (a *app) printPermissions(u *ui, f showFlags, reports []permission.Report) int {
+	switch {
+	case f.json:
+		u.print(permissionsDocument(reports))
+	case len(reports) == 0:
+		u.print("There is no invocation, so nobody may do anything.\n")
+	default:
+		u.print(u.human.Permissions(reports))
+	}
 	return exitOK
 }
 
@@ -88,8 +131,11 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 		return exitError
 	}
 	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
+	if f.permissions {
+		return a.printPermissions(u, f, permissions(t.spec, pl))
+	}
 	if !f.json {
-		u.print(u.out.Plan(pl, a.planView(t)))
+		u.print(u.out.Plan(pl, a.planView(t, pl)))
 		return exitOK
 	}
 	doc, diags := a.planDocument(t, pl)
@@ -110,7 +156,7 @@ func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics
 	}
 	outs, diags := t.spec.EvalOutputs(t.compiled.Live(ids))
 	return machine.Document(machine.NewPlan(machine.PlanInput{
-		Plan: pl, Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec), Version: a.version, Now: a.now(),
+		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec), Version: a.version, Now: a.now(),
 	})), diags
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/permission"
 )
 
 // PlanView is what a plan's text says beside the plan itself.
@@ -12,6 +13,8 @@ type PlanView struct {
 	// Free and Pool say how many more invocations the address pool has room for; Pool "" leaves it out.
 	Free int
 	Pool string
+	// Permissions are what agents may do that nobody has read yet.
+	Permissions []permission.Report
 	// Saved is the file that the plan was written to.
 	Saved string
 	// Hint ends the text with what to do next. Automation and apply want none.
@@ -48,6 +51,7 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 			more(p, same)
 		}
 	}
+	r.allowed(p, v.Permissions)
 	p.nl()
 	p.line(bold, Summary(pl))
 	if v.Pool != "" {

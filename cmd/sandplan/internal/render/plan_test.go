@@ -72,7 +72,7 @@ func (e example) changedPlan() *planner.Plan {
 
 func TestPlan(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
-	view := PlanView{Free: 8123, Pool: "10.213.0.0/16", Hint: true}
+	view := PlanView{Free: 8123, Pool: "10.213.0.0/16", Hint: true, Permissions: allowedAuth()}
 	golden(t, filepath.Join(outputDir, "plan.txt"), e.renderer().Plan(e.changedPlan(), view))
 }
 

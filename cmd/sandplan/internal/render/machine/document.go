@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/permission"
 )
 
 // FormatVersion is the version of the documents. A minor number more adds, a major number more breaks.
@@ -196,6 +197,7 @@ type Plan struct {
 	Timestamp     string                  `json:"timestamp"`
 	Applyable     bool                    `json:"applyable"`
 	Errored       bool                    `json:"errored"`
+	Permissions   []Permission            `json:"permissions"`
 }
 
 // PlanInput is what the document of a plan is made from.
@@ -204,8 +206,10 @@ type PlanInput struct {
 	Snapshot  planner.Snapshot
 	Outputs   []render.Output
 	Variables []Variable
-	Version   string
-	Now       time.Time
+	// Permissions are what every agent may do.
+	Permissions []permission.Report
+	Version     string
+	Now         time.Time
 }
 
 // Variable is one input of the configuration. Value is nil where it is sensitive, or nothing refers to it.
@@ -222,7 +226,8 @@ func NewPlan(in PlanInput) Plan {
 		Variables: map[string]variable{}, Drift: []resourceChange{}, Changes: []resourceChange{}, Outputs: map[string]outputChange{},
 		Prior: NewState(in.Snapshot, in.Version), Timestamp: in.Now.UTC().Format(time.RFC3339),
 		Applyable: !in.Plan.Empty() && len(in.Plan.Conflicts()) == 0, Errored: len(in.Plan.Conflicts()) > 0,
-		Planned: stateValues{Root: module{Resources: []stateResource{}}, Outputs: NewOutputs(in.Outputs)},
+		Permissions: NewPermissions(in.Permissions),
+		Planned:     stateValues{Root: module{Resources: []stateResource{}}, Outputs: NewOutputs(in.Outputs)},
 	}
 	for _, v := range in.Variables {
 		p.Variables[v.Name] = variable{Value: v.Value, Sensitive: v.Sensitive, From: v.From}

@@ -32,7 +32,7 @@ type counts struct {
 }
 
 // Plan is one line per object that drifted, one per object that the plan changes, and the summary.
-func (s *Stream) Plan(pl *planner.Plan, _ render.PlanView) string {
+func (s *Stream) Plan(pl *planner.Plan, v render.PlanView) string {
 	var b strings.Builder
 	kinds := map[planner.Address]planner.Kind{}
 	for _, c := range pl.Changes {
@@ -46,6 +46,7 @@ func (s *Stream) Plan(pl *planner.Plan, _ render.PlanView) string {
 		text, _ := render.Verdict(c)
 		b.WriteString(s.line(levelInfo, "planned_change", string(c.Addr)+" "+text, map[string]any{"change": planned(c)}))
 	}
+	b.WriteString(s.Permissions(v.Permissions))
 	add, chg, destroy := pl.Counts()
 	operation := "plan"
 	message := render.Summary(pl)
