@@ -88,13 +88,21 @@ type profile struct {
 
 // profileOf is the profile of a built-in kind.
 func profileOf(kind string) (profile, bool) {
+	var p profile
 	switch kind {
 	case KindClaude:
-		return claudeProfile(), true
+		p = claudeProfile()
 	case KindCodex:
-		return codexProfile(), true
+		p = codexProfile()
+	default:
+		return p, false
 	}
-	return profile{}, false
+	for _, b := range testBinaries() {
+		if b.kind == kind {
+			p.versions = append(p.versions, b.version)
+		}
+	}
+	return p, true
 }
 
 // builtinKinds are the names that profileOf knows.

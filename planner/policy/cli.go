@@ -20,15 +20,17 @@ func ShellPaths() []string {
 	return out
 }
 
+type binary struct{ kind, version, sha256 string }
+
 // binaries are the CLIs that the project has proven, by the SHA-256 of their executable file.
-var binaries = []struct{ kind, version, sha256 string }{
+var binaries = []binary{
 	{KindClaude, "2.1.332", "a2df1f41bb00250992926420d0063f89b127cb81abdd284dbefb80c50ff1d026"}, // linux-x64, glibc
 	{KindCodex, "0.171.0", "b76a027d6b210f9a8da7aaf321dd235c700f0ef7a794d4a5314b9af6c134f0f0"},  // x86_64 musl
 }
 
 // IdentifyCLI says which CLI an executable is, by its SHA-256 in lower-case hex.
 func IdentifyCLI(sha256 string) (kind, version string, ok bool) {
-	for _, b := range binaries {
+	for _, b := range append(slices.Clone(binaries), testBinaries()...) {
 		if b.sha256 == sha256 {
 			return b.kind, b.version, true
 		}

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ func TestReleasedBuildCannotBeLedElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, value := range map[string]string{
-			"SANDPLAN_TEST_VENDOR_ADDRESS": "10.9.9.9", "SANDPLAN_TEST_VENDOR_CA": "/evil.pem",
+			"SANDPLAN_TEST_VENDOR_ADDRESS": "10.9.9.9", "SANDPLAN_TEST_VENDOR_CA": "/evil.pem", "SANDPLAN_TEST_VENDOR_CLI": kind + " 9.9.9 " + strings.Repeat("0", 64),
 			"ANTHROPIC_BASE_URL": "https://evil.example", "OPENAI_BASE_URL": "https://evil.example",
 			"NODE_EXTRA_CA_CERTS": "/evil.pem", "CODEX_CA_CERTIFICATE": "/evil.pem", "SSL_CERT_FILE": "/evil.pem",
 		} {
@@ -28,6 +29,9 @@ func TestReleasedBuildCannotBeLedElsewhere(t *testing.T) {
 		}
 		if before.Digest() != after.Digest() || !reflect.DeepEqual(before, after) {
 			t.Errorf("%s: the environment of the process changes the sealed command", kind)
+		}
+		if _, _, ok := IdentifyCLI(strings.Repeat("0", 64)); ok || proven(kind, "9.9.9") {
+			t.Errorf("%s: the environment of the process makes a version proven", kind)
 		}
 		for _, h := range after.Hosts() {
 			if len(h.Addresses) > 0 || h.Port != 443 || !h.TLS {

@@ -36,7 +36,7 @@ var credentials = []credential{
 }
 
 func (c credential) vendorBlock() string {
-	return fmt.Sprintf("\nvendor %q {\n  kind  = %q\n  image = %q\n  %s\n}\n", c.name, c.kind, os.Getenv(c.image), c.block)
+	return fmt.Sprintf("\nvendor %q {\n  kind    = %q\n  image   = %q\n  version = %q\n  %s\n}\n", c.name, c.kind, os.Getenv(c.image), versionOf(c.image), c.block)
 }
 
 // proveCredential: it arrives as it must, and stands nowhere on the engine.
@@ -59,14 +59,15 @@ func (w *world) proveCredential(c credential) {
 func narrowBlock() string {
 	return fmt.Sprintf(`
 vendor "narrow" {
-  kind  = "codex"
-  image = %q
+  kind    = "codex"
+  image   = %q
+  version = %q
   hosts = ["chatgpt.com"]
   credential "OPENAI_API_KEY" {
     source_env = "TEST_OPENAI_KEY"
   }
 }
-`, os.Getenv(codexImageVariable))
+`, os.Getenv(codexImageVariable), versionOf(codexImageVariable))
 }
 
 // endBound is how long a CLI may need to notice that it gets no answer.

@@ -82,12 +82,7 @@ func hostile() map[string]string {
 func (w *world) makeWorktree(name, evil string) {
 	w.t.Helper()
 	dir := w.worktree(name)
-	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
-		w.t.Fatalf("git init: %v\n%s", err, out)
-	}
-	for file, text := range hostile() {
-		w.write(filepath.Join(name, file), text)
-	}
+	w.plainWorktree(name, hostile())
 	program, err := os.ReadFile(evil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -100,6 +95,24 @@ func (w *world) makeWorktree(name, evil string) {
 			w.t.Fatal(err)
 		}
 	}
+	w.giveAway(dir)
+}
+
+// plainWorktree makes a repository with some files, which belongs to the agent's user.
+func (w *world) plainWorktree(name string, files map[string]string) {
+	w.t.Helper()
+	dir := w.worktree(name)
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		w.t.Fatalf("git init: %v\n%s", err, out)
+	}
+	for file, text := range files {
+		w.write(filepath.Join(name, file), text)
+	}
+	w.giveAway(dir)
+}
+
+func (w *world) giveAway(dir string) {
+	w.t.Helper()
 	if err := filepath.WalkDir(dir, func(p string, _ os.DirEntry, err error) error {
 		if err != nil {
 			return err

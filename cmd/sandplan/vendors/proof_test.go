@@ -108,20 +108,22 @@ func (w *world) in(t *testing.T) *world {
 func vendorBlocks() string {
 	return fmt.Sprintf(`
 vendor "claude" {
-  image = %q
-  model = "sonnet"
+  image   = %q
+  version = %q
+  model   = "sonnet"
   credential "CLAUDE_CODE_OAUTH_TOKEN" {
     source_env = "TEST_CLAUDE_TOKEN"
   }
 }
 
 vendor "codex" {
-  image = %q
+  image   = %q
+  version = %q
   credential "OPENAI_API_KEY" {
     source_env = "TEST_OPENAI_KEY"
   }
 }
-`, os.Getenv(claudeImageVariable), os.Getenv(codexImageVariable))
+`, os.Getenv(claudeImageVariable), versionOf(claudeImageVariable), os.Getenv(codexImageVariable), versionOf(codexImageVariable))
 }
 
 func invocation(name, vendor, phase string) string {

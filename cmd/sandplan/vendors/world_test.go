@@ -30,6 +30,12 @@ const (
 	caInImage           = "/etc/sandplan-test-ca.pem"
 )
 
+// versionOf is the version of the CLI in an image: its tag.
+func versionOf(variable string) string {
+	image := os.Getenv(variable)
+	return image[strings.LastIndexByte(image, ':')+1:]
+}
+
 // The uplink's gateway is where a program of the host can be reached by proxies.
 const (
 	pool        = "10.241.0.0/16"
