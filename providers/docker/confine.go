@@ -23,16 +23,21 @@ type exposure struct {
 	trees []exposed
 }
 
-type exposed struct{ path, what string }
+// exposed is one of them. Its trail is every place that has a say in what the path leads to.
+type exposed struct {
+	path, what string
+	trail      []string
+}
 
 // exposureOf gathers it. found are the worktrees of the invocations that could be resolved.
 func (e *Engine) exposureOf(s *hclspec.Spec, found map[string]worktree) exposure {
-	x := exposure{configDir: s.Dir}
+	x := exposure{configDir: resolved(s.Dir)}
 	add := func(path, what string) {
 		if filepath.IsAbs(path) {
-			x.files = append(x.files, exposed{filepath.Clean(path), what})
+			x.files = append(x.files, exposed{filepath.Clean(path), what, trail(path)})
 		}
 	}
+	add(s.Dir, "the directory of the configuration")
 	for _, name := range sortedKeys(s.Paths) {
 		add(s.Paths[name], "a file of the configuration")
 	}
@@ -47,9 +52,9 @@ func (e *Engine) exposureOf(s *hclspec.Spec, found map[string]worktree) exposure
 			add(f, "a file that "+inv.Address+" is made of")
 		}
 		if w, ok := found[inv.Address]; ok {
-			x.trees = append(x.trees, exposed{w.path, "the worktree of " + inv.Address})
+			x.trees = append(x.trees, exposed{path: w.path, what: "the worktree of " + inv.Address})
 			if w.git.kind == gitLinked {
-				x.trees = append(x.trees, exposed{w.git.common, "the repository of " + inv.Address})
+				x.trees = append(x.trees, exposed{path: w.git.common, what: "the repository of " + inv.Address})
 			}
 		}
 	}
@@ -71,6 +76,13 @@ func (x exposure) confine(w worktree) (readOnly []string, err error) {
 			"or give the agent a worktree of its own: `git worktree add ../agent`.", w.path)}
 	}
 	if below(w.path, x.configDir) {
+		// A mount point cannot be renamed, but the directory that holds it can, with the mount on it.
+		if filepath.Dir(x.configDir) != w.path {
+			return nil, &refusal{summaryExposed, fmt.Sprintf("The configuration directory %s lies more than one level below the worktree %s: the agent could rename "+
+				"%s and put another configuration in its place. Either move the configuration into a directory directly below the worktree, which is "+
+				"then mounted read-only over it, or give the agent a worktree of its own: `git worktree add ../agent`.",
+				x.configDir, w.path, filepath.Dir(x.configDir))}
+		}
 		readOnly = append(readOnly, x.configDir)
 	}
 	guarded := func(path string) bool {
@@ -85,10 +97,17 @@ func (x exposure) confine(w worktree) (readOnly []string, err error) {
 		return false
 	}
 	for _, f := range x.files {
-		if within(w.path, f.path) && !guarded(f.path) {
-			return nil, &refusal{summaryExposed, fmt.Sprintf("%s, %s, lies in the worktree %s, where an agent may write. Either move it into the "+
+		for _, place := range f.trail {
+			if !within(w.path, place) || guarded(place) {
+				continue
+			}
+			where := "lies"
+			if place != f.path {
+				where = fmt.Sprintf("is reached through %s, which lies", place)
+			}
+			return nil, &refusal{summaryExposed, fmt.Sprintf("%s, %s, %s in the worktree %s, where an agent may write. Either move it into the "+
 				"directory of the configuration (a subdirectory is mounted read-only over the worktree) or out of the worktree, "+
-				"or give the agent a worktree of its own: `git worktree add ../agent`.", f.path, f.what, w.path)}
+				"or give the agent a worktree of its own: `git worktree add ../agent`.", f.path, f.what, where, w.path)}
 		}
 	}
 	for _, t := range x.trees {

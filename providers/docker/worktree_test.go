@@ -245,16 +245,16 @@ func TestConfine(t *testing.T) {
 		readOnly []string
 		refused  string
 	}{
-		{"elsewhere", exposure{configDir: "/src/ops", files: []exposed{{"/src/ops/a.md", "a prompt"}}}, nil, ""},
-		{"a name that only begins alike", exposure{configDir: "/src/application", files: []exposed{{"/src/app.md", "a prompt"}}}, nil, ""},
+		{"elsewhere", exposure{configDir: "/src/ops", files: []exposed{{"/src/ops/a.md", "a prompt", []string{"/src/ops/a.md"}}}}, nil, ""},
+		{"a name that only begins alike", exposure{configDir: "/src/application", files: []exposed{{"/src/app.md", "a prompt", []string{"/src/app.md"}}}}, nil, ""},
 		{"above the worktree", exposure{configDir: "/src"}, nil, ""},
-		{"a subdirectory is covered, with all in it", exposure{configDir: "/src/app/ops", files: []exposed{{"/src/app/ops/lock.hcl", "the lock file"}}}, []string{"/src/app/ops"}, ""},
+		{"a subdirectory is covered, with all in it", exposure{configDir: "/src/app/ops", files: []exposed{{"/src/app/ops/lock.hcl", "the lock file", []string{"/src/app/ops/lock.hcl"}}}}, []string{"/src/app/ops"}, ""},
 		{"the root cannot be covered", exposure{configDir: "/src/app"}, nil, "git worktree add"},
-		{"a file beside the covered directory", exposure{configDir: "/src/app/ops", files: []exposed{{"/src/app/prompts/a.md", "a prompt"}}}, nil, "/src/app/prompts/a.md, a prompt,"},
-		{"a file in .git is read-only anyway", exposure{configDir: "/src/ops", files: []exposed{{"/src/app/.git/token", "the credential"}}}, nil, ""},
-		{"the worktree of another agent", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app/sub", "the worktree of invocation.b"}}}, nil, "the worktree of invocation.b"},
-		{"the repository of a linked worktree is this one's own", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app/.git", "the repository of invocation.b"}}}, nil, ""},
-		{"the same worktree twice", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app", "the worktree of invocation.b"}}}, nil, ""},
+		{"a file beside the covered directory", exposure{configDir: "/src/app/ops", files: []exposed{{"/src/app/prompts/a.md", "a prompt", []string{"/src/app/prompts/a.md"}}}}, nil, "/src/app/prompts/a.md, a prompt,"},
+		{"a file in .git is read-only anyway", exposure{configDir: "/src/ops", files: []exposed{{"/src/app/.git/token", "the credential", []string{"/src/app/.git/token"}}}}, nil, ""},
+		{"the worktree of another agent", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app/sub", "the worktree of invocation.b", []string{"/src/app/sub"}}}}, nil, "the worktree of invocation.b"},
+		{"the repository of a linked worktree is this one's own", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app/.git", "the repository of invocation.b", []string{"/src/app/.git"}}}}, nil, ""},
+		{"the same worktree twice", exposure{configDir: "/src/ops", trees: []exposed{{"/src/app", "the worktree of invocation.b", []string{"/src/app"}}}}, nil, ""},
 	} {
 		got, err := tt.x.confine(w)
 		if (tt.refused == "") != (err == nil) || !reflect.DeepEqual(got, tt.readOnly) {
@@ -285,7 +285,7 @@ func TestExposureOf(t *testing.T) {
 	for _, f := range append(x.files, x.trees...) {
 		got = append(got, f.path)
 	}
-	want := []string{"/src/ops/sandplan.hcl", "/src/ops/.sandplan.lock.hcl", "/run/key", "/src/p.md", "/usr/bin/sandplan", "/src/app/.sandplan", "/src/wt", "/src/app/.git"}
+	want := []string{"/src/ops", "/src/ops/sandplan.hcl", "/src/ops/.sandplan.lock.hcl", "/run/key", "/src/p.md", "/usr/bin/sandplan", "/src/app/.sandplan", "/src/wt", "/src/app/.git"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("exposed %v\nwant %v", got, want)
 	}
