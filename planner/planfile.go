@@ -280,6 +280,11 @@ func decodeStrictly(text []byte, v any) error {
 // WritePlan puts the plan into a file that only its owner can read. The file is there as a whole or not
 // at all, whatever happens on the way.
 func WritePlan(path string, f *SavedPlan) (err error) {
+	// Renaming over a device, a FIFO or a link would take it away from everybody: as root, -out=/dev/null
+	// would cost the machine its /dev/null.
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("write the plan: %s is there already and no regular file; -out takes the name of a new file, or of an older plan", path)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".sandplan-plan-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("write the plan: %w", err)

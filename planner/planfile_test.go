@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +54,29 @@ func TestSavedPlanRoundTrip(t *testing.T) {
 	var one, two bytes.Buffer
 	if err := errors.Join(f.Encode(&one), got.Encode(&two)); err != nil || !bytes.Equal(one.Bytes(), two.Bytes()) {
 		t.Errorf("the same plan gives the same bytes (%v)", err)
+	}
+}
+
+// What is no plan stays what it is: a device that a plan was renamed over would be gone for the machine.
+func TestWritePlanReplacesOnlyFiles(t *testing.T) {
+	dir := t.TempDir()
+	fifo, link, sub := filepath.Join(dir, "fifo"), filepath.Join(dir, "link"), filepath.Join(dir, "sub")
+	for _, err := range []error{syscall.Mkfifo(fifo, 0o600), os.Symlink("/dev/null", link), os.Mkdir(sub, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/dev/null", fifo, link, sub} {
+		before, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := planner.WritePlan(path, &planner.SavedPlan{}); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v, want a refusal", path, err)
+		}
+		if after, err := os.Lstat(path); err != nil || after.Mode() != before.Mode() {
+			t.Errorf("%s was %v and is %v (%v)", path, before.Mode(), after, err)
+		}
 	}
 }
 
