@@ -1,7 +1,8 @@
 package docker
 
 import (
-	"os/exec"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/sandplan/sandplan/planner"
@@ -15,9 +16,8 @@ func TestBridgeSettings(t *testing.T) {
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	o := created(t, e, s, want, d)
 	ip(t, "link", "set", "dev", d.Bridge, "down") // settings do not depend on the state of the link
-	if out, err := exec.Command("sysctl", "-w", "net.ipv4.conf."+d.Bridge+".arp_ignore=0", "net.ipv4.conf."+d.Bridge+".rp_filter=2").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	sysctl(t, d.Bridge, "ipv4", "arp_ignore", "0")
+	sysctl(t, d.Bridge, "ipv4", "rp_filter", "2")
 	if got := differsAt(t, e, s, want); got != "Bridge.arp_ignore Bridge.rp_filter" {
 		t.Errorf("tampered settings are seen at %q", got)
 	}
@@ -38,5 +38,13 @@ func TestBridgeSettings(t *testing.T) {
 	ip(t, "link", "set", unique("dcp"), "master", d.Bridge)
 	if got := differsAt(t, e, s, want); got != "Bridge.foreign_ports" {
 		t.Errorf("a port that belongs to no endpoint is seen at %q", got)
+	}
+}
+
+// sysctl changes a setting of an interface behind sandplan's back.
+func sysctl(t *testing.T, dev, family, name, value string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join("/proc/sys/net", family, "conf", dev, name), []byte(value), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

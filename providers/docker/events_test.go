@@ -41,6 +41,8 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("the container's end was not told; heard %v", actions)
 		}
 	}
+	// Engine 20.10 tells of the end first and of leaving the network then, 26.1 and 28.5 the other way round.
+	actions = slices.DeleteFunc(actions, func(a string) bool { return a == "network disconnect" })
 	if want := []string{"network connect", "start", "die"}; !slices.Equal(actions, want) {
 		t.Errorf("heard %v, want %v", actions, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +40,9 @@ func TestAgentRuns(t *testing.T) {
 		t.Errorf("the command's file on the host: %v, %+v", err, info)
 	}
 	compareMounts(t, o.report, map[string]string{"/work": b.worktree, "/work/.git": filepath.Join(b.worktree, ".git")})
-	if len(o.report.Addresses) != 2 || o.report.Addresses[1].Prefix != agentAddr+"/29" {
+	// Beside its own loopback, which has ::1 as well on engines 26.1 and 28.5.
+	outside := slices.DeleteFunc(slices.Clone(o.report.Addresses), func(a wire.Address) bool { return a.Interface == "lo" })
+	if len(outside) != 1 || outside[0].Prefix != agentAddr+"/29" {
 		t.Errorf("addresses %+v", o.report.Addresses)
 	}
 	t.Logf("proof %d ms, start to report %s", o.report.Millis, o.took.Round(time.Millisecond))
