@@ -29,6 +29,14 @@ test: engine cc ## every test, on the real engine
 	$(GO) test -timeout 14m $$($(GO) list ./... | grep -E '/($(SEQUENTIAL))(/|$$)')
 	$(GO) test -race -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
 
+.PHONY: test-engines
+test-engines: build ## the engine suites on three engines side by side; writes docs/engines.md
+	scripts/test-engines
+
+.PHONY: test-vendors
+test-vendors: engine build ## the real CLIs of both vendors against a mock; fetches their npm packages
+	scripts/test-vendors
+
 .PHONY: demo
 demo: engine build ## the whole loop on the real engine, without internet
 	scripts/demo
@@ -62,4 +70,4 @@ cc:
 
 .PHONY: help
 help:
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  \1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 12
