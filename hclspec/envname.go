@@ -20,13 +20,14 @@ var envPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 var reservedEnv = []struct{ why, names string }{
 	{"it chooses a proxy, and sandplan sets the only one", "*_PROXY"},
 	{"it changes what the dynamic loader loads", "LD_* DYLD_* GLIBC_* GCONV_PATH MALLOC_* LOCPATH"},
-	{"it changes how names are resolved", "HOSTALIASES LOCALDOMAIN RES_OPTIONS"},
+	{"it changes how names are resolved", "HOSTALIASES LOCALDOMAIN RES_OPTIONS RESOLV_*"},
 	{"it makes an interpreter run or load other code", "NODE_* BUN_* DENO_* NPM_CONFIG_* PYTHON* PERL* RUBY* GEM_* JAVA_* " +
-		"_JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH LUA_* PHPRC PHP_INI_SCAN_DIR GODEBUG DOTNET_* CORECLR_* COR_*"},
-	{"it changes what a shell runs", "BASH_* BASHOPTS SHELLOPTS ENV IFS PS4 PROMPT_COMMAND CDPATH ZDOTDIR SHELL"},
+		"_JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH LUA_* PHPRC PHP_INI_SCAN_DIR GODEBUG DOTNET_* CORECLR_* COR_* " +
+		"ELECTRON_* ERL_* JULIA_* R_* RUSTC_* CARGO_* MAKEFLAGS GNUMAKEFLAGS MAKEFILES CURL_HOME WGETRC"},
+	{"it changes what a shell runs", "BASH_* BASHOPTS SHELLOPTS ENV IFS PS4 PROMPT_COMMAND CDPATH FPATH ZDOTDIR SHELL"},
 	{"it changes what git runs", "GIT_*"},
-	{"it changes which certificates are trusted", "SSL_CERT_* CURL_CA_BUNDLE REQUESTS_CA_BUNDLE CODEX_CA_CERTIFICATE SSLKEYLOGFILE OPENSSL_*"},
-	{"it starts another program", "EDITOR VISUAL PAGER BROWSER"},
+	{"it changes which certificates are trusted", "SSL_CERT_* CURL_CA_BUNDLE REQUESTS_CA_BUNDLE CODEX_CA_CERTIFICATE SSLKEYLOGFILE OPENSSL_* AWS_CA_BUNDLE"},
+	{"it starts another program", "EDITOR VISUAL PAGER BROWSER LESSOPEN LESSCLOSE SSH_ASKPASS SUDO_ASKPASS CC CXX LD"},
 	{"sandplan sets it itself", "PATH HOME HOSTNAME PWD OLDPWD USER LOGNAME TMPDIR TMP TEMP XDG_* SANDPLAN_*"},
 }
 

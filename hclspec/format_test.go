@@ -127,7 +127,7 @@ func TestEnvNames(t *testing.T) {
 	}
 	for _, name := range []string{"HTTP_PROXY", "https_proxy", "No_Proxy", "ALL_PROXY", "FTP_PROXY", "npm_config_proxy", "LD_PRELOAD", "LD_AUDIT", "ld_library_path",
 		"GLIBC_TUNABLES", "GCONV_PATH", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED", "BUN_OPTIONS", "PYTHONPATH", "PYTHONSTARTUP", "PERL5OPT",
-		"RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "BASH_FUNC_x", "PS4", "PATH", "HOME", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "SSL_CERT_FILE", "HOSTALIASES",
+		"RUBYOPT", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV", "BASH_FUNC_x", "PS4", "PATH", "HOME", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "SSL_CERT_FILE", "HOSTALIASES", "AWS_CA_BUNDLE", "RESOLV_HOST_CONF", "MAKEFLAGS", "RUSTC_WRAPPER", "SSH_ASKPASS", "LESSOPEN", "ELECTRON_RUN_AS_NODE", "CURL_HOME",
 		"RES_OPTIONS", "SANDPLAN_X", "", "1A", "A B", "A=B", "A-B", "Ä", "A\x00", strings.Repeat("A", 129)} {
 		if err := checkEnvName(name); err == nil {
 			t.Errorf("%q is accepted", name)
