@@ -22,7 +22,7 @@ type fakeEngine struct {
 	programs map[planner.Address]program
 	nextID   int
 	calls    []string
-	hook     sync.Mutex // held while after runs
+	hook     chan struct{} // holds a value while after runs
 	signals  chan planner.Signal
 	forged   map[planner.Address]bool // containers that execute something else than sandplan
 	blind    bool                     // nobody can see what they execute
@@ -135,7 +135,7 @@ func testResources() []planner.Resource {
 }
 
 func newFakeEngine() *fakeEngine {
-	f := &fakeEngine{running: map[string]*fakeProcess{}, programs: map[planner.Address]program{}}
+	f := &fakeEngine{hook: make(chan struct{}, 1), running: map[string]*fakeProcess{}, programs: map[planner.Address]program{}}
 	for _, r := range testResources() {
 		f.objects = append(f.objects, f.make(r))
 	}
@@ -191,9 +191,9 @@ func (f *fakeEngine) call(ctx context.Context, name string, do func() error) err
 	}
 	err := do()
 	if after != nil {
-		f.hook.Lock()
-		defer f.hook.Unlock()
+		f.hook <- struct{}{}
 		after(name, n)
+		<-f.hook
 	}
 	return err
 }

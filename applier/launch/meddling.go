@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
@@ -21,6 +22,9 @@ type meddling struct {
 	// found gets the first thing that somebody else did. kick asks for a look at once.
 	found chan *Decision
 	kick  chan struct{}
+	// joined is set when any other container was started: it may share the namespaces of one of these, or
+	// their program's volume, which no event says.
+	joined atomic.Bool
 	// end is closed when the engine said that the command's container has ended.
 	main string
 	end  chan struct{}
@@ -81,6 +85,9 @@ func (m *meddling) follow(ctx context.Context, signals <-chan planner.Signal) {
 }
 
 func (m *meddling) hear(s planner.Signal) {
+	if s.Type == "container" && s.Action == "start" && m.containers[s.ID] == "" {
+		m.joined.Store(true)
+	}
 	mine := m.containers[s.ID] != "" || m.containers[s.Container] != "" || s.Type == "network" && (s.ID == m.network || s.ID == m.uplink)
 	if !mine {
 		return

@@ -70,6 +70,29 @@ func TestMeddling(t *testing.T) {
 	}
 }
 
+// TestForeignStart: a container of somebody else may have mounted the agent's program.
+func TestForeignStart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(6*time.Second, 0)))
+		b.after = func(call string, _ int) {
+			if call == "start "+string(login.With(planner.PartAgent)) {
+				b.tamper(planner.AddrShim)
+			}
+		}
+		time.AfterFunc(2500*time.Millisecond, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.signal("container", "start", "other", "")
+		})
+		began := time.Now()
+		res := b.run(t.Context())
+		if res.Code != int(CodeDrift) || time.Since(began) > 4*time.Second || len(res.Decision.Findings) == 0 || res.Decision.Findings[0].Addr != planner.AddrShim {
+			t.Errorf("code %d after %s (%v): it was not looked at with the shim", res.Code, time.Since(began), res.Decision)
+		}
+	})
+}
+
 func TestMeddlingBeforeTheStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := newBench(t)

@@ -141,7 +141,7 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 		case <-r.meddling.kick:
 		}
 		look, cancel := context.WithTimeout(ctx, engineLimit)
-		err := r.lookAtRunning(look, false)
+		err := r.lookAtRunning(look, r.meddling.joined.Swap(false))
 		cancel()
 		var d *Decision
 		switch {
