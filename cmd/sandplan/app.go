@@ -118,7 +118,7 @@ func (a *app) rootCommand() *cobra.Command {
 	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.destroyCommand(),
-		a.fmtCommand(), a.showCommand(), a.outputCommand(), a.stateCommand(), a.forceUnlockCommand(), a.versionCommand(),
+		a.fmtCommand(), a.showCommand(), a.graphCommand(), a.outputCommand(), a.stateCommand(), a.forceUnlockCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -56,6 +56,20 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 // openSaved reads a saved plan, checks its configuration again, and opens the engine. Nothing in the file is
 // taken on trust: it is sealed and compiled anew.
 func (a *app) openSaved(ctx context.Context, u *ui, path string) (*planner.SavedPlan, *target, bool) {
+	saved, spec, ok := a.readSaved(u, path)
+	if !ok {
+		return nil, nil, false
+	}
+	engine, err := a.open(ctx, spec.Provider.Host.V, spec.Dir)
+	if err != nil {
+		u.fail(err)
+		return nil, nil, false
+	}
+	return saved, &target{spec: spec, engine: engine}, true
+}
+
+// readSaved reads a saved plan and checks its configuration again.
+func (a *app) readSaved(u *ui, path string) (*planner.SavedPlan, *hclspec.Spec, bool) {
 	saved, err := planner.ReadPlan(path)
 	if err == nil {
 		err = saved.VerifyVersion(a.version)
@@ -74,12 +88,7 @@ func (a *app) openSaved(ctx context.Context, u *ui, path string) (*planner.Saved
 	if u.report(policy.Check(spec)) {
 		return nil, nil, false
 	}
-	engine, err := a.open(ctx, spec.Provider.Host.V, spec.Dir)
-	if err != nil {
-		u.fail(err)
-		return nil, nil, false
-	}
-	return saved, &target{spec: spec, engine: engine}, true
+	return saved, spec, true
 }
 
 // verify holds a saved plan against what its configuration compiles to now, and against the engine.

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/topology"
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner/policy"
+)
+
+type graphFlags struct {
+	vars   varFlags
+	format string
+	out    string
+	plan   string
+	input  bool
+}
+
+// graphFormats are what graph draws, and the endings of files that mean it.
+var graphFormats = map[string][]string{
+	"svg": {".svg"}, "dot": {".dot", ".gv"}, "mermaid": {".mmd", ".mermaid"},
+}
+
+func (a *app) graphCommand() *cobra.Command {
+	var f graphFlags
+	cmd := &cobra.Command{
+		Use:   "graph [options]",
+		Short: "Draw who can reach what: host, worktrees, agents, proxies, vendors",
+		Long: `
+Draws the declaration as a picture: every worktree with its mode, every agent and proxy on their network, the
+uplink, and the hosts that each vendor's agents reach. It needs no engine. SVG needs no other program either;
+DOT and Mermaid are for those who have one.`,
+		Example: "sandplan graph -out=sandboxes.svg\nsandplan graph -format=mermaid",
+		Args:    noArguments,
+		RunE:    a.action(func(*cobra.Command, []string) int { return a.graph(f) }),
+	}
+	f.vars.register(cmd.Flags())
+	a.inputFlag(cmd, &f.input)
+	cmd.Flags().StringVar(&f.format, "format", "", "`svg` (default), dot or mermaid")
+	cmd.Flags().StringVar(&f.out, "out", "", "write this `file`; its ending says the format")
+	cmd.Flags().StringVar(&f.plan, "plan", "", "draw the configuration of a saved plan, a `file`")
+	return cmd
+}
+
+func (a *app) graph(f graphFlags) int {
+	u := a.ui()
+	format, err := f.chosen()
+	if err != nil {
+		return a.fail(err)
+	}
+	if f.plan != "" && len(f.vars.args) > 0 {
+		return a.fail(misuse("graph", "-plan and variables exclude each other: the plan says it all"))
+	}
+	spec, ok := a.drawn(u, f)
+	if !ok {
+		return exitError
+	}
+	m := model(spec)
+	text := m.SVG()
+	switch format {
+	case "dot":
+		text = m.DOT()
+	case "mermaid":
+		text = m.Mermaid()
+	}
+	if f.out == "" {
+		u.print(text)
+		return exitOK
+	}
+	path := f.out
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.cwd, path)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		u.fail(fmt.Errorf("write the picture: %w", err))
+		return exitError
+	}
+	return exitOK
+}
+
+// chosen is the format that the flags say, or the file's ending.
+func (f graphFlags) chosen() (string, error) {
+	if f.format != "" {
+		if _, known := graphFormats[f.format]; !known {
+			return "", misuse("graph", "-format=%s: there are svg, dot and mermaid", f.format)
+		}
+		return f.format, nil
+	}
+	if f.out == "" {
+		return "svg", nil
+	}
+	for format, endings := range graphFormats {
+		if slices.Contains(endings, strings.ToLower(filepath.Ext(f.out))) {
+			return format, nil
+		}
+	}
+	return "", misuse("graph", "-out=%s: its ending says no format (.svg, .dot, .gv, .mmd); give one with -format", f.out)
+}
+
+// drawn is the configuration of the picture.
+func (a *app) drawn(u *ui, f graphFlags) (*hclspec.Spec, bool) {
+	if f.plan == "" {
+		return a.load(u, f.vars, f.input)
+	}
+	_, spec, ok := a.readSaved(u, f.plan)
+	return spec, ok
+}
+
+// model is what a picture shows of a configuration.
+func model(spec *hclspec.Spec) topology.Model {
+	var invocations []topology.Invocation
+	for _, inv := range spec.Invocations {
+		one := topology.Invocation{Address: inv.Address, Vendor: inv.Vendor.V, Phase: inv.Phase.V, Worktree: inv.Worktree.V}
+		if c, err := policy.Seal(spec, inv.Address); err == nil {
+			one.Tools, one.Writable = c.Tools(), c.Writable()
+		}
+		for _, p := range spec.Phases {
+			if p.Name == inv.Phase.V {
+				for _, r := range p.Runners {
+					one.Runners = append(one.Runners, r.Name)
+				}
+			}
+		}
+		invocations = append(invocations, one)
+	}
+	var vendors []topology.Vendor
+	for _, v := range spec.Vendors {
+		one := topology.Vendor{Name: v.Name, Kind: v.Image.V}
+		for _, h := range v.Hosts {
+			one.Hosts = append(one.Hosts, fmt.Sprintf("%s:%d", h.Name, h.Port.V))
+		}
+		vendors = append(vendors, one)
+	}
+	return topology.New(spec.Project.V+"/"+spec.Workspace, invocations, vendors)
+}
