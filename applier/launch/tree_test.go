@@ -50,7 +50,7 @@ func (f *fakeTree) Tree(planner.Address) (func(context.Context) (planner.Tree, e
 	return func(context.Context) (planner.Tree, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return planner.Tree{SHA256: "0", Marks: slices.Clone(f.marks)}, f.err
+		return planner.Tree{SHA256: "0", Marks: append([]planner.Mark{}, f.marks...)}, f.err
 	}, nil
 }
 

@@ -47,6 +47,8 @@ var steps = map[string]func(w *worker, value string) error{
 	"cat":   (*worker).cat,
 	"stdin": func(w *worker, _ string) error { _, err := io.Copy(w.out, w.stdin); return err },
 	"write": (*worker).write,
+	"mkdir": func(_ *worker, v string) error { return os.MkdirAll(v, 0o755) },
+	"fifo":  func(_ *worker, v string) error { return syscall.Mkfifo(v, 0o600) },
 	"env":   (*worker).env,
 	"eat":   (*worker).eat,
 	"spawn": (*worker).spawn,
