@@ -237,7 +237,7 @@ func mountRecipes(w *world) map[string]recipe {
 
 func endpointRecipes(w *world) map[string]recipe {
 	return map[string]recipe{
-		"*.IPAMConfig.IPv4Address":  {to: func(old any) any { return netip.MustParseAddr(fmt.Sprint(old)).Next().Next().String() }},
+		"*.IPAMConfig.IPv4Address":  {to: nextAddress, refused: "user specified IP address"},
 		"*.IPAMConfig.IPv6Address":  {to: as(`"fd00::3"`), refused: "user specified IP address"},
 		"*.Aliases":                 {fields: "NetworkSettings.Networks.uplink.DNSNames NetworkSettings.Networks.network.DNSNames NetworkSettings.Networks.none.DNSNames"},
 		"*.DNSNames":                {to: as(`["x"]`), unheeded: "the engine writes it after Aliases and Hostname"},
@@ -247,6 +247,15 @@ func endpointRecipes(w *world) map[string]recipe {
 		"*.DriverOpts":              {to: as(`{"a":"b"}`)},
 		"*.MacAddress":              {to: as(`"02:00:00:00:00:01"`)},
 	}
+}
+
+// nextAddress is one of the same network: others are refused by newer engines.
+func nextAddress(old any) any {
+	a, err := netip.ParseAddr(fmt.Sprint(old))
+	if err != nil {
+		return "10.231.200.3"
+	}
+	return a.Next().Next().String()
 }
 
 func argumentRecipes() map[string]recipe {

@@ -315,14 +315,41 @@ func hardenedHost(l limits, seccomp string) container.HostConfig {
 			PidsLimit:      &l.pids,
 			OomKillDisable: &no,
 			Devices:        []container.DeviceMapping{},
-			Ulimits: []*container.Ulimit{
-				{Name: "core", Soft: 0, Hard: 0}, // a core dump would hold the credential
-				// Above the 6 that each of a proxy's tunnels may hold, and no more than an engine has that was
-				// started from a plain shell: it cannot give more than it has, and says so only at the start.
-				{Name: "nofile", Soft: 4096, Hard: 4096},
-			},
+			Ulimits:        resourceLimits(),
 		},
 	}
+}
+
+// resourceLimits are all that an engine can be told: for a name that is missing it takes what its
+// daemon.json says, and shows it when it has been restarted. An engine cannot give more than it has itself,
+// and says so only at the start; so none is above what one has that was started from a plain shell.
+func resourceLimits() []*container.Ulimit {
+	const unlimited = -1
+	var out []*container.Ulimit
+	for _, l := range []struct {
+		name  string
+		value int64
+	}{
+		{"core", 0}, // a core dump would hold the credential
+		{"cpu", unlimited},
+		{"data", unlimited},
+		{"fsize", unlimited},
+		{"locks", unlimited},
+		{"memlock", 64 << 10},
+		{"msgqueue", 0},
+		{"nice", 0},
+		{"nofile", 4096}, // above the 6 that each of a proxy's tunnels may hold
+		// Counted over all that the user runs on the host; what bounds the container is PidsLimit.
+		{"nproc", 32768},
+		{"rss", unlimited},
+		{"rtprio", 0},
+		{"rttime", unlimited},
+		{"sigpending", 4096},
+		{"stack", 8 * mib},
+	} {
+		out = append(out, &container.Ulimit{Name: l.name, Soft: l.value, Hard: l.value})
+	}
+	return out
 }
 
 // maskedPaths are those that any engine from 20.10 to 28.5 hides by default.
