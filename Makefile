@@ -46,6 +46,19 @@ bench: engine build ## sandplan beside the bare engine calls that it needs; fail
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./planner
 	$(GO) run ./testfixtures/bench -sandplan bin/sandplan
 
+# Fails on a missed goal. squid and tinyproxy are installed and never enabled: the bench starts its own.
+.PHONY: bench-proxy
+bench-proxy: build ## the proxy beside squid, tinyproxy and bare relays, on loopback; fails on a missed goal
+	@command -v squid tinyproxy >/dev/null || { \
+	  echo 'installing squid and tinyproxy'; \
+	  apt-get update -q >/dev/null && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends squid tinyproxy-bin >/dev/null; }
+	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan
+
+SOAKTIME ?= 10m
+.PHONY: soak
+soak: ## the proxy under resets, half-closes, slow readers and 5,000 idle tunnels, for SOAKTIME (10m)
+	SANDPLAN_SOAK=$(SOAKTIME) $(GO) test -count=1 -timeout 30m -v -run '^TestSoak$$' ./providers/docker/egress
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)

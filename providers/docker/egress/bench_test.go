@@ -115,8 +115,8 @@ func startRelay(b *testing.B, addr string) (string, func()) {
 	return l.Addr().String(), func() { l.Close() }
 }
 
-// listen serves every connection with serve.
-func listen(b *testing.B, serve func(net.Conn)) string {
+// listenBench serves every connection with serve.
+func listenBench(b *testing.B, serve func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -139,7 +139,7 @@ func listen(b *testing.B, serve func(net.Conn)) string {
 
 // BenchmarkNewTunnels opens one, has one byte echoed, and closes it.
 func BenchmarkNewTunnels(b *testing.B) {
-	addr := listen(b, func(c net.Conn) { _, _ = io.Copy(c, c) })
+	addr := listenBench(b, func(c net.Conn) { _, _ = io.Copy(c, c) })
 	for _, w := range ways(b, addr) {
 		for _, clients := range []int{1, 32, 256} {
 			b.Run(fmt.Sprintf("%s/%d", w.name, clients), func(b *testing.B) {
@@ -179,7 +179,7 @@ func BenchmarkNewTunnels(b *testing.B) {
 // BenchmarkBulk reads through tunnels as fast as it can.
 func BenchmarkBulk(b *testing.B) {
 	const chunk = 1 << 20
-	addr := listen(b, func(c net.Conn) {
+	addr := listenBench(b, func(c net.Conn) {
 		buf := make([]byte, 256<<10)
 		for {
 			if _, err := c.Write(buf); err != nil {

@@ -32,12 +32,15 @@ type tunnel struct {
 	up      int64
 	down    int64
 
-	helloLength int // of what was read as the hello; bytes may have come behind it
+	helloLength int     // of what was read as the hello; bytes may have come behind it
+	buf         *[]byte // of the pool, for head and hello, nil from the relay's first byte on
 }
 
 // run is the whole of it, in the order that matters: nothing is looked up before it is allowed,
 // nothing dialled before its address was checked, nothing forwarded before the hello was.
 func (t *tunnel) run(ctx context.Context) {
+	t.buf = t.server.pool.Get().(*[]byte)
+	defer t.release()
 	why := t.readHead()
 	if why == reason.Unused {
 		return // the shim looks every second whether the proxy still answers: nothing to tell
@@ -87,13 +90,21 @@ func (t *tunnel) run(ctx context.Context) {
 	t.closed(why, err)
 }
 
+// release gives the buffer back, of which nothing is used any more.
+func (t *tunnel) release() {
+	if t.buf != nil {
+		t.server.pool.Put(t.buf)
+		t.buf = nil
+	}
+}
+
 // readHead reads the request and nothing behind it.
 func (t *tunnel) readHead() reason.Reason {
 	l := t.server.cfg.Limits
 	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HeadMS))); err != nil {
 		return reason.HeadIncomplete
 	}
-	buf := make([]byte, 0, 1024)
+	buf := (*t.buf)[:0] // append moves it where a limit is larger
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]
@@ -198,7 +209,7 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HelloMS))); err != nil {
 		return nil, reason.HelloMissing, err
 	}
-	buf := make([]byte, 0, 2048)
+	buf := (*t.buf)[:0]
 	for {
 		if len(buf) == cap(buf) {
 			buf = append(buf, 0)[:len(buf)]

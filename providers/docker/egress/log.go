@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"encoding/json"
 	"io"
 	"sort"
 	"sync"
@@ -10,48 +9,12 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
-// Event is the kind of a log line.
-type Event string
-
-// The events.
 const (
-	EventDecision Event = "decision" // a request was let through or refused, its hello included
-	EventClosed   Event = "closed"   // a tunnel that was let through ended
-	EventRepeated Event = "repeated" // further refusals of one kind that were counted and not logged each
-	EventLimit    Event = "limit"    // a bound of the whole run is used up
-	EventTrouble  Event = "trouble"  // the proxy itself lacks something, descriptors for example
-	EventEnd      Event = "end"      // the last line: counts of everything
+	// soonAfter is how long the end of a tunnel may wait to be written.
+	soonAfter = 50 * time.Millisecond
+	// maxPending bounds what waits to be written.
+	maxPending = 64 << 10
 )
-
-// The decisions.
-const (
-	Allow  = "allow"
-	Refuse = "refuse"
-)
-
-// Entry is one log line. It never holds anything of what goes through a tunnel, its hello's name apart.
-type Entry struct {
-	Seq        uint64        `json:"seq"` // from 1, without a gap
-	Time       string        `json:"time"`
-	Event      Event         `json:"event"`
-	Invocation string        `json:"invocation"`
-	Tunnel     uint64        `json:"tunnel,omitempty"`
-	Host       string        `json:"host,omitempty"`
-	Port       int           `json:"port,omitempty"`
-	Address    string        `json:"address,omitempty"`
-	Decision   string        `json:"decision,omitempty"`
-	Reason     reason.Reason `json:"reason,omitempty"`
-	Decl       string        `json:"decl,omitempty"`
-	SNI        string        `json:"sni,omitempty"`
-	Up         int64         `json:"up"`
-	Down       int64         `json:"down"`
-	DurationMS int64         `json:"duration_ms"`
-	Error      string        `json:"error,omitempty"`
-	// Count is how many refusals a line of EventRepeated stands for.
-	Count int64 `json:"count,omitempty"`
-	// Counts are all reasons of the run with how often each was decided, on the line of EventEnd.
-	Counts map[reason.Reason]int64 `json:"counts,omitempty"`
-}
 
 // repeatAfter is how soon a refusal like an earlier one is counted instead of logged.
 const repeatAfter = time.Second
@@ -71,11 +34,18 @@ type repeat struct {
 	count  int64
 }
 
-// Log writes one JSON line per entry. A slow reader slows the proxy down: what cannot be told does not
-// happen.
+// Log writes one JSON line per entry. A decision is written before anything follows from it, and a slow
+// reader slows the proxy down: what cannot be told does not happen. Many decisions at once share a write,
+// and the end of a tunnel waits for the next one, soonAfter at most.
 type Log struct {
 	mu         sync.Mutex
 	w          io.Writer
+	pending    []byte     // lines that are not written
+	spare      []byte     // the buffer of the write before
+	writing    bool       // somebody writes
+	written    uint64     // the last line that is
+	wrote      *sync.Cond // told after each write
+	armed      bool       // a timer will write what waits
 	now        func() time.Time
 	invocation string
 	seq        uint64
@@ -89,11 +59,13 @@ type Log struct {
 }
 
 func newLog(w io.Writer, now func() time.Time, invocation string, budget int64) *Log {
-	return &Log{
+	l := &Log{
 		w: w, now: now, invocation: invocation, left: budget,
 		full:    make(chan struct{}),
 		repeats: map[repeatKey]*repeat{}, counts: map[reason.Reason]int64{},
 	}
+	l.wrote = sync.NewCond(&l.mu)
+	return l
 }
 
 // Full is closed when the log has used up its budget, or cannot be written.
@@ -114,6 +86,11 @@ func (l *Log) Write(e Entry) {
 		return
 	}
 	l.write(e)
+	if e.Event == EventClosed && len(l.pending) < maxPending {
+		l.later()
+		return
+	}
+	l.commit()
 }
 
 func (l *Log) repeated(e Entry) bool {
@@ -140,6 +117,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flush(repeatAfter)
+	l.commit()
 }
 
 func (l *Log) flush(age time.Duration) {
@@ -176,6 +154,7 @@ func (l *Log) End(why string) {
 	defer l.mu.Unlock()
 	l.flush(0)
 	l.write(Entry{Event: EventEnd, Up: l.up, Down: l.down, Counts: l.counts, Error: why})
+	l.commit()
 }
 
 // write is called with the lock held. The line that says that the budget is used up, and the last one,
@@ -201,14 +180,50 @@ func (l *Log) fill() {
 func (l *Log) line(e Entry) {
 	l.seq++
 	e.Seq, e.Time, e.Invocation = l.seq, l.now().UTC().Format(time.RFC3339Nano), l.invocation
-	b, err := json.Marshal(e)
-	if err == nil {
-		b = append(b, '\n')
-		l.left -= int64(len(b))
-		_, err = l.w.Write(b)
+	before := len(l.pending)
+	l.pending = append(appendEntry(l.pending, e), '\n')
+	l.left -= int64(len(l.pending) - before)
+}
+
+func (l *Log) fail(err error) {
+	l.err = err
+	l.pending = nil
+	l.fill()
+	l.wrote.Broadcast()
+}
+
+// later has what waits written soon, if nobody writes before.
+func (l *Log) later() {
+	if l.armed || l.err != nil {
+		return
 	}
-	if err != nil {
-		l.err = err
-		l.fill()
+	l.armed = true
+	time.AfterFunc(soonAfter, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.armed = false
+		l.commit()
+	})
+}
+
+// commit returns when every line so far is written, or none can be any more. It is called with the lock
+// held, and gives it away meanwhile.
+func (l *Log) commit() {
+	last := l.seq
+	for l.written < last && l.err == nil {
+		if l.writing {
+			l.wrote.Wait()
+			continue
+		}
+		lines, upTo := l.pending, l.seq
+		l.pending, l.writing = l.spare[:0], true
+		l.mu.Unlock()
+		_, err := l.w.Write(lines)
+		l.mu.Lock()
+		l.spare, l.writing, l.written = lines, false, upTo
+		if err != nil {
+			l.fail(err)
+		}
+		l.wrote.Broadcast()
 	}
 }

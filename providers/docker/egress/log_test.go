@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -109,4 +110,23 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	default:
 		t.Error("the proxy would go on without a log")
 	}
+}
+
+// FuzzEntry: the written form is the library's.
+func FuzzEntry(f *testing.F) {
+	f.Add("a.example", "evil\x1b\"\\<\u2028\xff", int64(1), int64(0))
+	f.Fuzz(func(t *testing.T, a, b string, m, n int64) {
+		e := Entry{Seq: uint64(m), Time: a, Event: Event(b), Invocation: a, Tunnel: uint64(max(n, 0)), Host: b, Port: int(m), Address: a,
+			Decision: b, Reason: reason.Reason(a), Decl: b, SNI: b, Up: m, Down: n, DurationMS: m, Error: b, Count: n}
+		if n != 0 {
+			e.Counts = map[reason.Reason]int64{reason.Reason(a): m, "z": n}
+		}
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := appendEntry(nil, e); string(got) != string(want) {
+			t.Fatalf("%s\nwant\n%s", got, want)
+		}
+	})
 }

@@ -20,6 +20,9 @@ const (
 	ExitLogFull = 3 // its log is full, or cannot be written
 )
 
+// gcPercent is how much garbage there may be for each byte in use; the memory limit bounds it.
+const gcPercent = 300
+
 // Main is the proxy: it waits for the challenge on stdin, says on stdout that it is ready, serves, and
 // ends with the lease. Its one argument is a Config. After the ready line stdout is its log.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -35,6 +38,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if cfg.Limits.MemoryBytes > 0 {
 		// The collector works harder before the kernel kills the proxy, and the run with it.
 		debug.SetMemoryLimit(cfg.Limits.MemoryBytes / 10 * 9)
+		// The heap of a proxy is small, so that the default would collect after every few hundred tunnels.
+		debug.SetGCPercent(gcPercent)
 	}
 	// The lease counts from here: a proxy that was started by hand ends by itself.
 	lease := wire.Hold(stdin, ms(cfg.Limits.SilenceMS))
@@ -63,7 +68,7 @@ func run(cfg *Config, lease *wire.Lease, stdout io.Writer, root string) (int, er
 	if err != nil {
 		return ExitFailed, err
 	}
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := listen(context.Background(), cfg.Listen)
 	if err != nil {
 		return ExitFailed, err
 	}

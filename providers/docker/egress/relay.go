@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/hello"
@@ -16,20 +17,25 @@ import (
 // that could end a tunnel.
 func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (reason.Reason, error) {
 	s := t.server
-	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up}
-	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down}
+	var ended atomic.Int32
+	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up, ended: &ended}
+	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down, ended: &ended}
 	if t.rule.TLS {
 		up.guard, down.guard = hello.NewGuard(t.rule.Host, s.cfg.Limits.HelloBytes)
 	}
 	over := make(chan error, 1)
 	go func() {
-		err := down.run(nil, nil)
+		err := down.run()
 		if err != nil {
 			abort(t.client, upstream)
 		}
 		over <- err
 	}()
-	err := up.run(first[:t.helloLength], first[t.helloLength:])
+	err := up.begin(first[:t.helloLength], first[t.helloLength:])
+	t.release()
+	if err == nil {
+		err = up.run()
+	}
 	if err != nil {
 		abort(t.client, upstream)
 	}
@@ -70,20 +76,23 @@ type flow struct {
 	server   *server
 	dst, src net.Conn
 	budget   *budget
-	guard    guard // nil when nothing needs to be looked at
+	guard    guard         // nil when nothing needs to be looked at
+	ended    *atomic.Int32 // of the two directions of a tunnel, how many have
 	moved    int64
 }
 
-// run moves the hello, what came behind it, and all that comes from src. A buffer is held only while
-// there is something in it, so that a silent tunnel costs two descriptors and two small stacks; a slow
-// reader holds one buffer, and everything before it waits.
-func (f *flow) run(hello, behind []byte) error {
+// begin moves the hello and what came behind it.
+func (f *flow) begin(hello, behind []byte) error {
 	if err := f.forward(hello); err != nil {
 		return err
 	}
-	if err := f.look(behind); err != nil {
-		return err
-	}
+	return f.look(behind)
+}
+
+// run moves all that comes from src. A buffer is held only while there is something in it, so that a
+// silent tunnel costs two descriptors and two small stacks; a slow reader holds one buffer, and
+// everything before it waits.
+func (f *flow) run() error {
 	in := newReader(f.src, &f.server.pool)
 	burst := newBurst(f.server.world.now)
 	for {
@@ -102,6 +111,9 @@ func (f *flow) run(hello, behind []byte) error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			if f.ended.Add(1) == 2 {
+				return nil // both directions have ended: closing says it all
+			}
 			// The receiver may have reset the connection in the meantime; then there is nobody to tell.
 			if err := closeWrite(f.dst); err != nil && !errors.Is(err, syscall.ENOTCONN) {
 				return err

@@ -32,7 +32,7 @@ func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
 	if err != nil {
 		return world{}, err
 	}
-	var d net.Dialer
+	d := net.Dialer{KeepAliveConfig: keepAlive()}
 	r := &resolver{servers: servers, dial: d.DialContext}
 	return world{
 		now:    time.Now,
@@ -42,6 +42,18 @@ func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
 		},
 		own: own,
 	}, nil
+}
+
+// keepAlive keeps routers on the way out from forgetting a tunnel in its silence. What it does not set
+// is left to the kernel, which does well: every option is a call for every tunnel.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: -1, Count: -1}
+}
+
+// listen is for the agent, next to whom nothing forgets connections.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	return lc.Listen(ctx, "tcp4", address)
 }
 
 // server is one proxy at work.

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// inTurn measures every contender in each round, so that all meet the same machine, and keeps the medians.
+// The first round warms up and does not count.
+func (w *world) inTurn(o options, t *table, row string, better order, unit string, measure func(contender) (float64, error)) error {
+	values := map[string][]float64{}
+	for round := range o.rounds + 1 {
+		for _, c := range w.contenders {
+			v, err := measure(c)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", row, c.name, err)
+			}
+			if round > 0 {
+				values[c.name] = append(values[c.name], v)
+			}
+		}
+	}
+	for _, c := range w.contenders {
+		t.add(row, c.name, better, unit, values[c.name])
+	}
+	return nil
+}
+
+// rates are new tunnels per second: opened, their hello answered, closed.
+func rates(w *world, o options, t *table) error {
+	for _, clients := range []int{1, 32, 256} {
+		spent := map[string][]float64{}
+		err := w.inTurn(o, t, fmt.Sprintf("new tunnels, %d clients", clients), more, "/s", func(c contender) (float64, error) {
+			var n atomic.Int64
+			var failed atomic.Pointer[error]
+			var wg sync.WaitGroup
+			before, start := cpu(c.pid), time.Now()
+			for range clients {
+				wg.Go(func() {
+					for time.Since(start) < o.slice {
+						conn, err := w.open(c)
+						if err != nil {
+							failed.Store(&err)
+							return
+						}
+						conn.Close()
+						n.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if err := failed.Load(); err != nil {
+				return 0, *err
+			}
+			spent[c.name] = append(spent[c.name], (cpu(c.pid)-before)/float64(n.Load())*1e6)
+			return float64(n.Load()) / time.Since(start).Seconds(), nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, c := range w.contenders[1:] {
+			t.add(fmt.Sprintf("processor per tunnel, %d clients", clients), c.name, less, "µs", spent[c.name][1:])
+		}
+	}
+	return nil
+}
+
+// latencies are round trips of 64 bytes in a standing tunnel. One measurement gives both figures.
+func latencies(w *world, o options, t *table) error {
+	const trips = 1500
+	p99s := map[string][]float64{}
+	err := w.inTurn(o, t, "round trip, p50", less, "µs", func(c contender) (float64, error) {
+		conn, err := w.ask(c, askEcho)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close()
+		buf, took := make([]byte, 64), make([]float64, trips)
+		for i := range took {
+			start := time.Now()
+			if _, err := conn.Write(buf); err != nil {
+				return 0, err
+			}
+			if _, err := io.ReadFull(conn, buf); err != nil {
+				return 0, err
+			}
+			took[i] = float64(time.Since(start).Nanoseconds()) / 1000
+		}
+		slices.Sort(took)
+		p99s[c.name] = append(p99s[c.name], took[trips*99/100])
+		return took[trips/2], nil
+	})
+	for _, c := range w.contenders {
+		if len(p99s[c.name]) > 1 {
+			t.add("round trip, p99", c.name, less, "µs", p99s[c.name][1:])
+		}
+	}
+	return err
+}
+
+// throughputs are bytes from the server through standing tunnels.
+func throughputs(w *world, o options, t *table) error {
+	for _, tunnels := range []int{1, 32} {
+		err := w.inTurn(o, t, fmt.Sprintf("throughput, %d tunnels", tunnels), more, "GB/s", func(c contender) (float64, error) {
+			conns := make([]net.Conn, tunnels)
+			for i := range conns {
+				conn, err := w.ask(c, askBulk)
+				if err != nil {
+					return 0, err
+				}
+				defer conn.Close()
+				conns[i] = conn
+			}
+			var n atomic.Int64
+			var wg sync.WaitGroup
+			// A moment for buffers and windows to grow, and for splicing to set in.
+			start := time.Now().Add(o.slice / 2)
+			for _, conn := range conns {
+				if err := conn.SetReadDeadline(start.Add(o.slice)); err != nil {
+					return 0, err
+				}
+				wg.Go(func() {
+					buf := make([]byte, 256<<10)
+					for {
+						k, err := conn.Read(buf)
+						if time.Now().After(start) {
+							n.Add(int64(k))
+						}
+						if err != nil {
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			return float64(n.Load()) / o.slice.Seconds() / 1e9, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idles are memory and descriptors of standing tunnels in which nothing happens.
+func idles(w *world, _ options, t *table) error {
+	for _, c := range w.contenders[1:] {
+		mem0, fds0, err := held(c.pid)
+		if err != nil {
+			return err
+		}
+		var conns []net.Conn
+		for _, n := range []int{1000, 5000} {
+			row := fmt.Sprintf("%d idle tunnels, ", n)
+			for len(conns) < n && err == nil {
+				var conn net.Conn
+				if conn, err = w.ask(c, askEcho); err == nil {
+					conns = append(conns, conn)
+				}
+			}
+			if err != nil {
+				t.fail(row+"memory", c.name, fmt.Sprintf("only %d", len(conns)))
+				t.fail(row+"descriptors", c.name, fmt.Sprintf("only %d", len(conns)))
+				err = nil
+				break
+			}
+			time.Sleep(2 * time.Second) // what is only on its way is not counted
+			mem, fds, err := held(c.pid)
+			if err != nil {
+				return err
+			}
+			t.add(row+"memory", c.name, less, "MB", []float64{(mem - mem0) / 1e6})
+			t.add(row+"descriptors", c.name, less, "", []float64{fds - fds0})
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return nil
+}
+
+// held is what a process holds: bytes of memory that are its own, and descriptors.
+func held(pid int) (memory, files float64, err error) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	b, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.ParseFloat(strings.Fields(v)[0], 64)
+			if err != nil {
+				return 0, 0, err
+			}
+			memory = kb * 1024
+		}
+	}
+	fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+	return memory, float64(len(fds)), err
+}
+
+// starved leaves sandplan's proxy without descriptors for a while, and wants it to wait instead of
+// trying, and to serve again afterwards.
+func starved(w *world, o options, t *table) error {
+	ours := w.contenders[1]
+	cfg, err := configOf(serverAddress(9, mustPort(ours.target)))
+	if err != nil {
+		return err
+	}
+	cmd, err := w.startOurs(o.sandplan, cfg, 64)
+	if err != nil {
+		return err
+	}
+	c := contender{name: "sandplan", dial: cfg.Listen, target: ours.target}
+	var conns []net.Conn
+	for range 120 {
+		conn, err := net.Dial("tcp", c.dial)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, conn)
+		if _, err := io.WriteString(conn, "CONNECT "+c.target+" HTTP/1.1\r\nHost: "+c.target+"\r\n"); err != nil {
+			return err
+		}
+	}
+	// Requests without an end are given up after a while; new ones take their places.
+	before, start := cpu(cmd.Process.Pid), time.Now()
+	for time.Since(start) < o.emfile {
+		time.Sleep(min(time.Second, o.emfile))
+		for range 8 {
+			if conn, err := net.Dial("tcp", c.dial); err == nil {
+				conns = append(conns, conn)
+			}
+		}
+	}
+	share := (cpu(cmd.Process.Pid) - before) / time.Since(start).Seconds()
+	for _, conn := range conns {
+		conn.Close()
+	}
+	t.add("share of a core, no descriptors", c.name, less, "", []float64{share})
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		conn, err := w.open(c)
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("it does not serve any more after it was without descriptors: %w", err)
+		}
+	}
+}
+
+func mustPort(target string) int {
+	_, p, _ := strings.Cut(target, ":")
+	n, _ := strconv.Atoi(p)
+	return n
+}
+
+// cpu is the processor time of a process so far, in seconds.
+func cpu(pid int) float64 {
+	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
+	total := 0.0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // a thread that has just ended
+		}
+		var ns float64
+		if _, err := fmt.Sscan(string(b), &ns); err == nil {
+			total += ns / 1e9
+		}
+	}
+	return max(total, cpuTicks(pid))
+}
+
+// cpuTicks counts threads that have ended too, in hundredths of a second.
+func cpuTicks(pid int) float64 {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The second field is a name in parentheses, which may hold anything.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseFloat(f[11], 64)
+	system, _ := strconv.ParseFloat(f[12], 64)
+	return (user + system) / 100 // USER_HZ, on every architecture that we know
+}
