@@ -65,6 +65,10 @@ type globalFlags struct {
 // main runs one command line and returns its exit code.
 func (a *app) main(args []string) int {
 	a.shown = nil
+	if asksCompletion(args) {
+		a.cwd, _ = a.getwd() // without one there is nothing to complete from
+		return a.complete(args)
+	}
 	dir, args, err := takeChdir(args)
 	if err == nil && dir != "" {
 		err = a.chdir(dir)
@@ -76,6 +80,9 @@ func (a *app) main(args []string) int {
 		return a.fail(err)
 	}
 	root := a.rootCommand()
+	if args, err = a.environmentArgs(root, args); err != nil {
+		return a.fail(err)
+	}
 	root.SetArgs(doubleDashes(args))
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -118,8 +125,9 @@ func (a *app) rootCommand() *cobra.Command {
 	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
 	root.AddCommand(
 		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.destroyCommand(),
-		a.fmtCommand(), a.showCommand(), a.graphCommand(), a.outputCommand(), a.stateCommand(), a.forceUnlockCommand(), a.versionCommand(),
+		a.fmtCommand(), a.showCommand(), a.graphCommand(), a.outputCommand(), a.stateCommand(), a.runsCommand(), a.forceUnlockCommand(), a.versionCommand(), a.completionCommand(),
 	)
+	a.completes(root)
 	return root
 }
 
@@ -127,7 +135,7 @@ func (a *app) rootCommand() *cobra.Command {
 func (a *app) renderer(s stream) *render.Renderer {
 	return &render.Renderer{
 		Color: s.columns > 0 && !a.global.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb",
-		Width: s.columns, Verbose: a.global.verbose,
+		Width: s.columns, Verbose: a.global.verbose, NoHints: a.getenv("SANDPLAN_IN_AUTOMATION") != "",
 	}
 }
 

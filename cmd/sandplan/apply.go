@@ -115,6 +115,9 @@ func (f applyFlags) check(command string, json bool) error {
 	if command == "destroy" {
 		saved = ""
 	}
+	if err := f.planFlags.check(command); err != nil {
+		return err
+	}
 	switch {
 	case f.parallelism < 1:
 		return misuse(command, "-parallelism=%d: at least one operation has to run at a time", f.parallelism)

@@ -35,6 +35,7 @@ Exit code 0: all is as declared; 1: an error; 2: something drifted; 3: something
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
 	a.jsonFlag(cmd)
+	neverLocks(cmd)
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.ignore, "ignore", nil, "leave `address.field` out of this report, repeatable")
 	fs.BoolVar(&f.recorded, "recorded", false, "hold objects against their own labels only; needs no variables")
@@ -55,6 +56,9 @@ func (a *app) drift(ctx context.Context, f driftFlags) int {
 	}
 	if f.project != "" && !f.recorded {
 		return a.fail(misuse("drift", "-project goes with -recorded: without it the configuration says which project it is"))
+	}
+	if f.recorded && len(f.vars.args) > 0 {
+		return a.fail(misuse("drift", "-recorded evaluates no configuration, so variables mean nothing to it"))
 	}
 	if u.report(diags) {
 		return exitError

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -45,6 +46,10 @@ parsed, 3 when -check finds one that is not formatted.`,
 
 func (a *app) format(f fmtFlags, args []string) int {
 	u := a.ui()
+	if slices.Contains(args, "-") && len(args) > 1 {
+		a.fail(misuse("fmt", "- is standard input and stands alone"))
+		return exitFmtError
+	}
 	if len(args) == 1 && args[0] == "-" {
 		return a.formatStdin(u, f)
 	}

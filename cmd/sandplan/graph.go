@@ -116,16 +116,9 @@ func (a *app) drawn(u *ui, f graphFlags) (*hclspec.Spec, bool) {
 func model(spec *hclspec.Spec) topology.Model {
 	var invocations []topology.Invocation
 	for _, inv := range spec.Invocations {
-		one := topology.Invocation{Address: inv.Address, Vendor: inv.Vendor.V, Phase: inv.Phase.V, Worktree: inv.Worktree.V}
+		one := topology.Invocation{Address: inv.Address, Vendor: inv.Vendor.V, Phase: inv.Phase.V, Worktree: inv.Worktree.V, Runners: runnersIn(spec, inv.Phase.V)}
 		if c, err := policy.Seal(spec, inv.Address); err == nil {
 			one.Tools, one.Writable = c.Tools(), c.Writable()
-		}
-		for _, p := range spec.Phases {
-			if p.Name == inv.Phase.V {
-				for _, r := range p.Runners {
-					one.Runners = append(one.Runners, r.Name)
-				}
-			}
 		}
 		invocations = append(invocations, one)
 	}

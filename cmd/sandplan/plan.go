@@ -54,10 +54,21 @@ nothing and takes no lock.`,
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit code 0 without changes, 2 with changes, 1 for errors")
 	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "plan to destroy everything of the scope")
 	a.jsonFlag(cmd)
+	neverLocks(cmd)
 	return cmd
 }
 
+// neverLocks lets a habit pass: -lock=false asks a command for what it does anyway.
+func neverLocks(cmd *cobra.Command) {
+	cmd.Flags().Bool("lock", false, "")
+	// It fails only for a flag that is not there.
+	_ = cmd.Flags().MarkHidden("lock")
+}
+
 func (a *app) plan(ctx context.Context, f planFlags) int {
+	if err := f.check("plan"); err != nil {
+		return a.fail(err)
+	}
 	u := a.ui()
 	u.compact = f.compact
 	in := a.watch(ctx, false, nil)
@@ -72,7 +83,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		return exitError
 	}
 	view := a.planView(t, pl)
-	view.Hint = a.getenv("SANDPLAN_IN_AUTOMATION") == ""
+	view.Hint = true
 	if f.out != "" {
 		if err := a.save(f.out, t, o); err != nil {
 			u.fail(err)
@@ -90,6 +101,17 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		return exitChanges
 	}
 	return exitOK
+}
+
+// check refuses flags that contradict each other.
+func (f planFlags) check(command string) error {
+	switch {
+	case f.destroy && len(f.replace) > 0:
+		return misuse(command, "-destroy makes nothing anew, so -replace cannot go with it")
+	case f.destroy && f.takeover:
+		return misuse(command, "-destroy replaces nothing, so -takeover cannot go with it")
+	}
+	return nil
 }
 
 // target loads the configuration, opens the engine and looks at the scope.

@@ -27,7 +27,11 @@ func (a *app) stateCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misuse(name(cmd), "there is no command %q of state; it has list and show", args[0])
+				hint := ""
+				if n := nearest(args[0], []string{"list", "show"}); n != "" {
+					hint = fmt.Sprintf("; did you mean %q?", n)
+				}
+				return misuse(name(cmd), "there is no command %q of state; it has list and show%s", args[0], hint)
 			}
 			return cmd.Help()
 		},
@@ -95,6 +99,9 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 	addrs, diags := addresses("the command line", args)
 	if u.report(diags) {
 		return exitError
+	}
+	if f.all && (len(args) > 0 || f.id != "" || f.project != "") {
+		return a.fail(misuse("state list", "-all lists scopes, so addresses, -id and -project mean nothing to it"))
 	}
 	if f.all {
 		return a.listScopes(ctx, u)

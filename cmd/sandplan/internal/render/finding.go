@@ -73,7 +73,9 @@ func (r *Renderer) driftSummary(p *page, counts map[planner.FindingKind]int) {
 		head = "No drift: "
 	}
 	p.line(bold, head, strings.Join(parts, "; "), ".")
-	p.line(plain, "To put all of it right: sandplan apply")
+	if !r.NoHints {
+		p.line(plain, "To put all of it right: sandplan apply")
+	}
 }
 
 // Refusal is the text of a run that the gate refused.
@@ -97,10 +99,12 @@ func (r *Renderer) Refusal(addr planner.Address, fs []planner.Finding) string {
 		inner.nl()
 		r.object(inner, g, "", sidesGate)
 	}
-	inner.nl()
-	inner.line(plain, "To see what would put it right:  sandplan plan")
-	inner.line(plain, "To put it right:                 sandplan apply")
-	inner.line(plain, "To put it right and run at once: sandplan run -apply ", shellQuote(string(addr)))
+	if !r.NoHints {
+		inner.nl()
+		inner.line(plain, "To see what would put it right:  sandplan plan")
+		inner.line(plain, "To put it right:                 sandplan apply")
+		inner.line(plain, "To put it right and run at once: sandplan run -apply ", shellQuote(string(addr)))
+	}
 	p := &page{r: r}
 	p.boxed(inner, boldRed)
 	p.nl()

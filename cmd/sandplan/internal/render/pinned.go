@@ -76,6 +76,9 @@ func (r *Renderer) Started(file string) string {
 }
 
 func (p *page) next(head string, commands ...string) {
+	if p.r.NoHints {
+		return
+	}
 	if head != "" {
 		p.nl()
 		p.line(plain, head)

@@ -218,7 +218,7 @@ func legend(p *page, cs []planner.Change) {
 }
 
 func (r *Renderer) hint(p *page, pl *planner.Plan, v PlanView) {
-	if !v.Hint {
+	if !v.Hint || r.NoHints {
 		return
 	}
 	p.rule()

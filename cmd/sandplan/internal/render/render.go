@@ -24,6 +24,8 @@ type Renderer struct {
 	Width int
 	// Verbose shows every setting instead of counting the hidden ones.
 	Verbose bool
+	// NoHints leaves out what to do next: nobody reads it in automation.
+	NoHints bool
 	// Sources are the files that ranges point into, by the names that ranges use.
 	Sources map[string][]byte
 }
