@@ -8,11 +8,11 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// agentWriter is where an agent's output goes: to the stream of the same name, as it is, or with -json as
-// lines among the others.
+// agentWriter is where an agent's output goes: to the stream of the same name, as it is, with its address
+// where others print there, too, or with -json as lines among the others.
 func (u *ui) agentWriter(addr planner.Address, name string) io.Writer {
 	switch {
-	case u.stream != nil:
+	case u.stream != nil || u.together:
 		return &agentOutput{ui: u, addr: addr, name: name}
 	case name == "stderr":
 		return u.app.stderr
@@ -23,7 +23,7 @@ func (u *ui) agentWriter(addr planner.Address, name string) io.Writer {
 // longestPiece is how much of a line without an end one JSON object carries.
 const longestPiece = 64 << 10
 
-// agentOutput makes pieces of an agent's output into lines of JSON: one per line of the agent.
+// agentOutput makes pieces of an agent's output into lines: one per line of the agent.
 type agentOutput struct {
 	ui   *ui
 	addr planner.Address
@@ -60,4 +60,13 @@ func (w *agentOutput) flush() {
 	}
 }
 
-func (w *agentOutput) tell(b []byte) { w.ui.print(w.ui.stream.AgentOutput(w.addr, w.name, b)) }
+func (w *agentOutput) tell(b []byte) {
+	switch {
+	case w.ui.stream != nil:
+		w.ui.print(w.ui.stream.AgentOutput(w.addr, w.name, b))
+	case w.name == "stderr":
+		w.ui.printErr(prefixed(w.addr, b))
+	default:
+		w.ui.print(prefixed(w.addr, b))
+	}
+}

@@ -26,6 +26,7 @@ type runFlags struct {
 	lockTimeout time.Duration
 	input       bool
 	runner      string // dispatch only
+	parallelism int    // run only
 }
 
 // runLockTimeout is how long a run waits for others to finish an apply.
@@ -41,8 +42,8 @@ Compares the whole scope with the configuration and refuses when anything differ
 the agent's first process, lets that prove the sandbox from the inside, and only then hands over the prompt
 and the credentials. What the agent prints goes to stdout, what sandplan says to stderr.
 
-An ADDRESS like invocation.login means all its instances, one after another; the first that does not end with 0
-ends the command.
+An ADDRESS like invocation.login means all its instances. Several run at once, each line with the address of
+the one that prints it; one that fails does not disturb the others, and the exit code is the first that is not 0.
 
 Exit code: the agent's own, or 119 output or upload bound, 120 stopped for drift, 121 sandbox not proven,
 122 engine lost, 123 proxy lost, 124 timed out, 125 refused, 126 not executable, 127 not found,
@@ -55,11 +56,15 @@ Exit code: the agent's own, or 119 output or upload bound, 120 stopped for drift
 			if len(args) == 0 {
 				return misuse(name(cmd), "run needs the address of an invocation, such as invocation.review")
 			}
+			if f.parallelism < 1 {
+				return misuse(name(cmd), "-parallelism=%d: at least 1 has to run at once", f.parallelism)
+			}
 			return nil
 		},
 	}
 	f.register(a, cmd)
 	cmd.Flags().BoolVar(&f.apply, "apply", false, "apply what differs first; refused when a declaration has changed")
+	cmd.Flags().IntVar(&f.parallelism, "parallelism", runParallelism, "how many of several invocations run at once, a `number`")
 	cmd.Flags().StringVar(&f.prompt, "prompt", "", "the prompt, a `file` or - for stdin, where the configuration gives none")
 	return cmd
 }
@@ -119,12 +124,7 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) int {
 		return a.refused(u, "the engine cannot be used")
 	}
 	defer engine.Close()
-	for _, inv := range invocations {
-		if code := a.runOne(in, u, f, spec, engine, inv, prompt); code != exitOK {
-			return code
-		}
-	}
-	return exitOK
+	return a.runAll(in, u, f, spec, engine, invocations, prompt)
 }
 
 // refused ends a run that never began, in the form of every end that sandplan decides.
@@ -224,7 +224,11 @@ func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 	case d.Err != nil && errorHasPlace(d.Err):
 		u.fail(d.Err)
 	}
-	u.printErr(u.err.Ended(addr, res))
+	ended := u.err.Ended(addr, res)
+	if u.together && u.stream == nil {
+		ended = prefixed(addr, []byte(ended))
+	}
+	u.printErr(ended)
 	return res.Code
 }
 

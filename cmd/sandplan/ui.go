@@ -61,6 +61,7 @@ type ui struct {
 	human    *render.Renderer
 	stream   *machine.Stream // nil without -json
 	compact  bool
+	together bool          // several agents print at once
 	lines    *bufio.Reader // of stdin
 	quiet    bool          // warnings go to stderr: stdout is the agent's
 }
