@@ -161,7 +161,7 @@ func (c *container) line(ctx context.Context) ([]byte, error) {
 			return line, nil
 		case end := <-c.out:
 			c.outOver = true
-			return nil, fmt.Errorf("it ended before it said anything%s", c.said(end))
+			return nil, fmt.Errorf("it ended before it said anything%s: %w", c.said(end), err)
 		case <-time.After(linkLimit):
 			return nil, fmt.Errorf("it cannot be talked to: %w", err)
 		case <-ctx.Done():

@@ -127,7 +127,7 @@ func TestRealTogether(t *testing.T) {
 	w := newWorld(t, 4, map[string][]string{"held": {"say=up", "sleep=1h"}, "quick": {"say=up"}, "kept": {"say=x"}, "gone": {"say=x"}},
 		map[string]string{"kept": "  after_run = \"keep\"", "gone": "  after_run = \"dispose\""})
 	w.apply()
-	held, stdout, _ := w.running(t, "invocation.held")
+	held, stdout, stderr := w.running(t, "invocation.held")
 	for _, c := range []struct {
 		args   []string
 		code   int
@@ -172,6 +172,6 @@ func TestRealTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _ = held.Wait(); held.ProcessState.ExitCode() != 130 || string(stdout.bytes()) != "up\n" {
-		t.Errorf("the run that was held: exit code %d, stdout %q", held.ProcessState.ExitCode(), stdout.bytes())
+		t.Errorf("the run that was held: exit code %d, stdout %q\n%s", held.ProcessState.ExitCode(), stdout.bytes(), stderr.bytes())
 	}
 }

@@ -25,8 +25,9 @@ const (
 	settleLimit = 30 * time.Second
 	// timeoutSlack lets the container's own clock, which is exact, end the run first.
 	timeoutSlack = 3 * time.Second
-	// engineLimit is how long the engine may fail to answer while the agent runs.
-	engineLimit = 5 * time.Second
+	// engineLimit is how long the engine may fail to answer while the agent runs: busy machines take their
+	// time, and an agent whose engine is gone ends with its lease, long before.
+	engineLimit = 15 * time.Second
 )
 
 // Params are what one run is made of.

@@ -12,7 +12,7 @@ import (
 
 // linkLimit is how long a container may live without its connection before the connection counts as
 // lost: when a container ends, its output ends a little before the engine says so.
-const linkLimit = 3 * time.Second
+const linkLimit = 10 * time.Second
 
 // watch returns when the command has ended, or when it must end; then decision says why.
 func (r *run) watch(ctx context.Context) {
