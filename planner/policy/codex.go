@@ -10,6 +10,7 @@ import (
 const (
 	codexHome         = Home + "/.codex"
 	codexConfig       = codexHome + "/config.toml"
+	codexAuth         = codexHome + "/auth.json"
 	codexRequirements = "/etc/codex/requirements.toml"
 	codexCatalogue    = RunDir + "/codex-models.json"
 )
@@ -104,7 +105,8 @@ func buildCodex(a agent) build {
 	if patch {
 		sandbox = "danger-full-access"
 	}
-	server := CodexServer{Argv: argv, Version: a.version, Dir: Worktree, Model: model, Sandbox: sandbox, Tools: []string{}, PatienceMS: 15_000}
+	server := CodexServer{Argv: argv, Version: a.version, Dir: Worktree, Model: model, Sandbox: sandbox, Tools: []string{},
+		Wipe: []string{codexAuth}, PatienceMS: 15_000}
 	var own []string // tools of Codex itself
 	for _, t := range a.tools {
 		if name := codexTools[t]; name == codexPatch {
@@ -223,7 +225,7 @@ func codexInstructions(patch bool) string {
 
 // codexCredential: Codex reads both from one file in its home, the API key wrapped in JSON.
 func codexCredential(name string) Credential {
-	c := Credential{Name: name, Path: codexHome + "/auth.json"}
+	c := Credential{Name: name, Path: codexAuth}
 	if name == CredentialOpenAIKey {
 		c.Wrap = `{"OPENAI_API_KEY":` + secretMark + `}`
 	}

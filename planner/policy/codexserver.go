@@ -24,6 +24,9 @@ type CodexServer struct {
 	Sandbox string `json:"sandbox"`
 	// Tools are sandplan's own that the model may call: read_file, list_dir, search.
 	Tools []string `json:"tools"`
+	// Wipe are the files with credentials: Codex has read them when it has begun, and its own patches could
+	// move them into the worktree.
+	Wipe []string `json:"wipe"`
 	// PatienceMS is how long the vendor may be out of reach before the run has failed.
 	PatienceMS int64 `json:"patience_ms"`
 }

@@ -78,6 +78,10 @@ func codexCalls(writable bool) []call {
 		calls = append(calls, call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"},
 			call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Add File: " + path + "\n+" + text + "\n*** End Patch"})
 	}
+	// Moving a file with one more line is a patch that needs to know nothing of it.
+	for _, path := range []string{"/home/agent/.codex/auth.json", "/run/sandplan/credentials/OPENAI_API_KEY"} {
+		calls = append(calls, call{tool: "apply_patch", input: "*** Begin Patch\n*** Update File: " + path + "\n*** Move to: /work/leak\n@@\n+more\n*** End Patch"})
+	}
 	for _, path := range []string{".git/hooks/planted", ".git/planted", "/work/.git/planted", "out-dir/etc/planted", "../planted", "/usr/planted", "/.sandplan/planted"} {
 		calls = append(calls, add(path))
 	}

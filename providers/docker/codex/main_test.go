@@ -148,7 +148,12 @@ func drivenBy(t *testing.T, tools ...string) (stdout, stderr string, code int) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("inside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	secret := filepath.Join(t.TempDir(), "auth.json")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	arg, err := json.Marshal(policy.CodexServer{
+		Wipe: []string{secret, "/nowhere/auth.json"},
 		Argv: []string{os.Args[0]}, Version: "0.171.0", Dir: dir, Model: "gpt-5.5", Sandbox: "read-only", Tools: tools, PatienceMS: 300,
 	})
 	if err != nil {
@@ -156,6 +161,9 @@ func drivenBy(t *testing.T, tools ...string) (stdout, stderr string, code int) {
 	}
 	var out, errs bytes.Buffer
 	code = Main([]string{string(arg)}, strings.NewReader("do it"), &out, &errs)
+	if _, err := os.Stat(secret); err == nil && strings.Contains(out.String(), "turn.started") {
+		t.Error("the credential was still there when the turn began")
+	}
 	return out.String(), errs.String(), code
 }
 

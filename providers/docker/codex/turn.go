@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +108,11 @@ func (t *turn) begin(ctx context.Context) (thread string, err error) {
 	}
 	if started.Model != t.cfg.Model || len(started.InstructionSources) > 0 {
 		return "", fmt.Errorf("the app server starts with model %q and instructions from %q; declared: %q and none", started.Model, started.InstructionSources, t.cfg.Model)
+	}
+	for _, file := range t.cfg.Wipe {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("a credential cannot be taken away: %w", err)
+		}
 	}
 	return started.Thread.ID, nil
 }
