@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -121,6 +122,8 @@ func (m *meddling) container(s planner.Signal) string {
 	case "die":
 		if s.ID == m.main {
 			close(m.end)
+		} else {
+			m.tell(&Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: errors.New("the engine says that it has ended")})
 		}
 		m.dead[s.ID] = true
 		return ""

@@ -112,6 +112,9 @@ func (r *run) concludeAgent() {
 		p = r.agent.over.process
 	}
 	r.record.Process = p
+	if ok && r.decision != nil && r.decision.Code == CodeEngine && said.Cause != wire.CauseStop && said.Cause != wire.CauseLease {
+		r.decision = nil // the engine did not answer in time; the container itself did, and for a reason of its own
+	}
 	switch {
 	case r.decision != nil:
 	case p.OOM && (!ok || said.Signal == 9):

@@ -258,6 +258,36 @@ func TestEgressLimits(t *testing.T) {
 	}
 }
 
+// TestEngineIsSlow: engines hold back every answer about a container that they are just ending. What the
+// agent's own first process says then tells more than the engine's silence.
+func TestEngineIsSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(func(p *fakeProcess) int {
+			ch := endSilently(p)
+			time.Sleep(3 * time.Second)
+			_ = wire.WriteExit(p.stderr, wire.Exit{Token: ch.Token, By: wire.ByShim, Cause: wire.CauseProxy})
+			return 1
+		})
+		var slow atomic.Bool
+		b.before = func(ctx context.Context, call string, _ int) error {
+			if !slow.Load() || strings.HasPrefix(call, "observe") {
+				return nil
+			}
+			select {
+			case <-time.After(20 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		time.AfterFunc(2500*time.Millisecond, func() { slow.Store(true) })
+		if res := b.run(t.Context()); res.Code != int(CodeProxy) {
+			t.Errorf("code %d (%v), want 123", res.Code, res.Decision)
+		}
+	})
+}
+
 func TestEngineIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := newBench(t)

@@ -28,7 +28,7 @@ func (r *run) watch(ctx context.Context) {
 	link.Stop()
 	defer link.Stop()
 
-	p := r.proxyEnds()
+	p, end := r.proxyEnds(), r.meddling.end
 	for r.decision == nil && r.agent.over == nil {
 		select {
 		case e := <-r.agent.ended:
@@ -61,6 +61,10 @@ func (r *run) watch(ctx context.Context) {
 		case <-r.agentOut():
 			r.agent.outOver = true
 			link.Reset(linkLimit)
+		case <-end:
+			// Wait says so, too, but may take its time: engines answer late for a container that they are ending.
+			end = nil
+			link.Reset(time.Second)
 		case <-link.C:
 			r.linkLost(ctx)
 		}
@@ -80,6 +84,12 @@ func (r *run) linkLost(ctx context.Context) {
 	if errors.Is(err, planner.ErrGone) || err == nil && p.Status == planner.StatusExited {
 		r.agent.over = &ending{process: p}
 		return
+	}
+	select {
+	case <-r.meddling.end: // the engine says that it has ended, and does not say more
+		r.agent.over = &ending{process: planner.Process{Status: planner.StatusExited}}
+		return
+	default:
 	}
 	r.decide(&Decision{Code: CodeEngine, Reason: "the link to the containers is lost"})
 }
