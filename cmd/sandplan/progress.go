@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -11,12 +12,21 @@ import (
 // stillEvery is how often an operation that takes long says that it goes on.
 const stillEvery = 10 * time.Second
 
-// progress prints a line when an operation starts and ends, and while it takes long.
+// drawEvery is how often a terminal shows anew what is under way, mostLive how much of it.
+const (
+	drawEvery = 100 * time.Millisecond
+	mostLive  = 12
+)
+
+// progress prints a line when an operation starts and ends, and while it takes long. On a terminal it shows
+// what is under way below the lines, instead of telling that it started.
 type progress struct {
 	app     *app
 	ui      *ui
 	mu      sync.Mutex
 	running map[planner.Address]underway
+	live    bool
+	frame   int
 	quit    chan struct{}
 	done    chan struct{}
 }
@@ -29,6 +39,7 @@ type underway struct {
 
 func (a *app) progress(u *ui) *progress {
 	p := &progress{app: a, ui: u, running: map[planner.Address]underway{}, quit: make(chan struct{}), done: make(chan struct{})}
+	p.live = u.stream == nil && !u.quiet && u.human.Color
 	go p.tick()
 	return p
 }
@@ -41,6 +52,12 @@ func (p *progress) event(e applier.Event) {
 		delete(p.running, e.Addr)
 	}
 	p.mu.Unlock()
+	if p.live {
+		p.draw() // what has ended is gone before its line comes
+		if e.Type == applier.EventStart {
+			return
+		}
+	}
 	p.say(p.text(e))
 }
 
@@ -61,14 +78,22 @@ func (p *progress) say(text string) {
 
 func (p *progress) tick() {
 	defer close(p.done)
-	t := time.NewTicker(time.Second)
+	every := time.Second
+	if p.live {
+		every = drawEvery
+	}
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {
 		case <-p.quit:
 			return
 		case <-t.C:
-			p.still()
+			if p.live {
+				p.draw()
+			} else {
+				p.still()
+			}
 		}
 	}
 }
@@ -92,7 +117,33 @@ func (p *progress) still() {
 	}
 }
 
+// draw shows what is under way now, the longest first.
+func (p *progress) draw() {
+	p.mu.Lock()
+	var addrs []planner.Address
+	for a := range p.running {
+		addrs = append(addrs, a)
+	}
+	planner.SortAddresses(addrs)
+	slices.SortStableFunc(addrs, func(a, b planner.Address) int { return p.running[a].since.Compare(p.running[b].since) })
+	var lines []string
+	for i, a := range addrs {
+		if i == mostLive {
+			lines = append(lines, p.ui.human.MoreRunning(len(addrs)-i))
+			break
+		}
+		w := p.running[a]
+		lines = append(lines, p.ui.human.Running(w.event, p.app.now().Sub(w.since), p.frame))
+	}
+	p.frame++
+	p.mu.Unlock()
+	p.ui.below(lines)
+}
+
 func (p *progress) end() {
 	close(p.quit)
 	<-p.done
+	if p.live {
+		p.ui.below(nil)
+	}
 }

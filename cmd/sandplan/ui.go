@@ -61,6 +61,8 @@ type ui struct {
 	human    *render.Renderer
 	stream   *machine.Stream // nil without -json
 	compact  bool
+	live     render.Live
+	under    []string      // what a terminal shows below everything that is printed
 	together bool          // several agents print at once
 	lines    *bufio.Reader // of stdin
 	quiet    bool          // warnings go to stderr: stdout is the agent's
@@ -101,7 +103,23 @@ func (u *ui) printErr(text string) {
 func (u *ui) write(to io.Writer, text string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if len(u.under) > 0 {
+		io.WriteString(u.app.stdout, u.live.Erase())
+	}
 	io.WriteString(to, text)
+	if len(u.under) > 0 {
+		io.WriteString(u.app.stdout, u.live.Draw(u.under))
+	}
+}
+
+// below shows lines below everything that is printed, until others take their place. It is one write, so
+// that nothing flickers.
+func (u *ui) below(lines []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	text := u.live.Erase()
+	u.under = lines
+	io.WriteString(u.app.stdout, text+u.live.Draw(lines))
 }
 
 // report prints diagnostics, warnings first, and says whether there were errors.
