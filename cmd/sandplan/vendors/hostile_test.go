@@ -1,3 +1,5 @@
+//go:build vendors
+
 package vendors_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build vendors
+
 package vendors_test
 
 import (
@@ -30,7 +32,7 @@ func TestAuthenticated(t *testing.T) {
 		t.Skipf("not run: set %s=1, and CLAUDE_CODE_OAUTH_TOKEN or ANTHROPIC_API_KEY, and OPENAI_API_KEY", probesVariable)
 	}
 	if os.Getenv(claudeImageVariable) == "" || os.Getenv(codexImageVariable) == "" {
-		t.Skip("not run: the agent images are not made; run this as `make test-vendors`")
+		t.Fatal("the agent images are not made; run this as `make test-vendors`")
 	}
 	dockertest.Socket(t)
 	for _, p := range probes {

@@ -1,8 +1,5 @@
-// Package vendors_test runs the real CLIs of Claude Code and Codex in their sandboxes on the real engine,
-// against a mock of both vendors, and holds sandplan to what goes over the wire: which tools the model is
-// offered, what becomes of the calls that it makes, and what a hostile worktree can add to either.
-//
-// It needs the agent images, so that it runs as `make test-vendors` only. Start with proof_test.go.
+//go:build vendors
+
 package vendors_test
 
 import (
@@ -64,7 +61,7 @@ type world struct {
 // each name, below the configuration's directory.
 func newWorld(t *testing.T, project, config string, worktrees ...string) *world {
 	if os.Getenv(claudeImageVariable) == "" || os.Getenv(codexImageVariable) == "" || os.Getenv(caVariable) == "" {
-		t.Skip("the agent images are not made; run this as `make test-vendors`")
+		t.Fatal("the agent images are not made; run this as `make test-vendors`")
 	}
 	dockertest.Socket(t)
 	w := &world{t: t, dir: t.TempDir(), data: t.TempDir()}
