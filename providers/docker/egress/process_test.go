@@ -1,0 +1,150 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// Variables that make the test binary a proxy, with so many descriptors.
+const (
+	asProxy   = "SANDPLAN_TEST_PROXY"
+	withFiles = "SANDPLAN_TEST_FILES"
+)
+
+func TestMain(m *testing.M) {
+	if arg := os.Getenv(asProxy); arg != "" {
+		if n, err := strconv.ParseUint(os.Getenv(withFiles), 10, 32); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+				os.Exit(99)
+			}
+		}
+		os.Exit(Main([]string{arg}, os.Stdin, os.Stdout, os.Stderr))
+	}
+	flag.Bool("update", false, "write docs/attacks.md")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// process is a proxy in a process of its own.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lease  *wire.Writer
+	took   time.Duration // from the start to the ready line
+	stderr bytes.Buffer
+	beats  chan struct{}
+}
+
+func startProcess(t *testing.T, cfg *Config, files int) *process {
+	t.Helper()
+	arg, err := cfg.Arg()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(os.Args[0]), beats: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), asProxy+"="+arg, withFiles+"="+strconv.Itoa(files))
+	p.cmd.Stderr = &p.stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	p.lease = wire.NewWriter(stdin)
+	if err := p.lease.Challenge(wire.Challenge{Nonce: "n", Token: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	log := bufio.NewReader(stdout)
+	if _, err := log.ReadBytes('\n'); err != nil {
+		t.Fatalf("no ready line: %v, %s", err, p.stderr.String())
+	}
+	p.took = time.Since(start)
+	go func() { _, _ = io.Copy(io.Discard, log) }()
+	go func() {
+		for {
+			select {
+			case <-time.After(time.Second):
+				_ = p.lease.Beat()
+			case <-p.beats:
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// stop ends it, and says how much processor time it used in all.
+func (p *process) stop() time.Duration {
+	p.t.Helper()
+	close(p.beats)
+	if err := p.lease.Stop(); err != nil {
+		p.t.Error(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("%v: %s", err, p.stderr.String())
+	}
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
+// TestNoDescriptors: a real process at the end of its descriptors waits, and serves again afterwards.
+func TestNoDescriptors(t *testing.T) {
+	cfg := mainConfig(t)
+	cfg.Limits.SilenceMS = 20_000
+	p := startProcess(t, cfg, 32)
+	var conns []net.Conn
+	for range 60 {
+		c, err := net.Dial("tcp", cfg.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+		_, _ = io.WriteString(c, "CONNECT ")
+	}
+	time.Sleep(3 * time.Second)
+	for _, c := range conns {
+		c.Close()
+	}
+	asked := &proxy{t: t, addr: cfg.Listen}
+	if resp, _ := asked.ask(connectTo("evil.example:443")); resp.StatusCode != 403 {
+		t.Errorf("afterwards: %s", resp.Status)
+	}
+	// It took part of a second to start, and nothing since.
+	if used := p.stop(); used > time.Second {
+		t.Errorf("%s of processor time in three seconds without descriptors", used)
+	}
+}
+
+// TestStartToReady: what a run waits for. The best of several, since the machine has other things to do;
+// the built binary is smaller than this one.
+func TestStartToReady(t *testing.T) {
+	var took []time.Duration
+	for range 10 {
+		p := startProcess(t, mainConfig(t), 256)
+		took = append(took, p.took)
+		p.stop()
+	}
+	slices.Sort(took)
+	t.Logf("start to ready: %v", took)
+	if took[0] > 50*time.Millisecond {
+		t.Errorf("%s from start to ready at best", took[0])
+	}
+}
