@@ -1,0 +1,184 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+func TestProxyDies(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(time.Hour, 0)))
+		time.AfterFunc(3*time.Second, func() { _ = b.fakeEngine.Kill(context.Background(), b.object(login.With(planner.PartProxy)).ID) })
+		began := time.Now()
+		if res := b.run(t.Context()); res.Code != int(CodeProxy) || time.Since(began) > 6*time.Second {
+			t.Errorf("code %d (%v) after %s", res.Code, res.Decision, time.Since(began))
+		}
+	})
+}
+
+func TestEgressLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines, incomplete string
+		code              int
+	}{
+		"limit": {`{"seq":1,"event":"limit","reason":"upload_limit"}` + "\n" + `{"seq":2,"event":"end"}` + "\n", "", int(CodeBound)},
+		"gap":   {`{"seq":2,"event":"end"}` + "\n", "line 2 came where 1 was due", 0},
+		"cut":   {`{"seq":1,"event":"deci`, "did not write its last line", 0},
+		"text":  {"oops\n", "no JSON", 0},
+	} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			b.agentProgram(shimProgram(goodReport, runFor(5*time.Second, 0)))
+			b.programs[login.With(planner.PartProxy)] = func(p *fakeProcess) int {
+				l := wire.Hold(p.stdin, wire.Silence)
+				ch, _ := l.Challenge(context.Background())
+				_ = wire.WriteReady(p.stdout, wire.Ready{Nonce: ch.Nonce})
+				fmt.Fprint(p.stdout, c.lines)
+				<-l.Done()
+				return 0
+			}
+			res := b.run(t.Context())
+			if res.Code != c.code || !strings.Contains(res.Egress.Incomplete, c.incomplete) || (c.incomplete == "") != (res.Egress.Incomplete == "") {
+				t.Errorf("%s: code %d (%v), egress %+v", name, res.Code, res.Decision, res.Egress)
+			}
+		})
+	}
+}
+
+// TestEngineIsSlow: engines hold back every answer about a container that they are just ending. What the
+// agent's own first process says then tells more than the engine's silence.
+func TestEngineIsSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(func(p *fakeProcess) int {
+			ch := endSilently(p)
+			time.Sleep(3 * time.Second)
+			_ = wire.WriteExit(p.stderr, wire.Exit{Token: ch.Token, By: wire.ByShim, Cause: wire.CauseProxy})
+			return 1
+		})
+		var slow atomic.Bool
+		b.before = func(ctx context.Context, call string, _ int) error {
+			if !slow.Load() || strings.HasPrefix(call, "observe") {
+				return nil
+			}
+			select {
+			case <-time.After(20 * time.Second):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		time.AfterFunc(2500*time.Millisecond, func() { slow.Store(true) })
+		if res := b.run(t.Context()); res.Code != int(CodeProxy) {
+			t.Errorf("code %d (%v), want 123", res.Code, res.Decision)
+		}
+	})
+}
+
+func TestEngineIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(func(p *fakeProcess) int { // frozen: it hears no stop, and nobody can kill it
+			endSilently(p)
+			time.Sleep(time.Hour)
+			return 1
+		})
+		var lost atomic.Bool
+		b.before = func(context.Context, string, int) error {
+			if lost.Load() {
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		time.AfterFunc(3*time.Second, func() { lost.Store(true) })
+		began := time.Now()
+		res := Run(t.Context(), b.Params)
+		if res.Code != int(CodeEngine) || time.Since(began) > engineLimit+15*time.Second {
+			t.Errorf("code %d (%v) after %s", res.Code, res.Decision, time.Since(began))
+		}
+		if res.Unsettled == nil || !strings.Contains(res.Unsettled.Error(), "may still run") {
+			t.Errorf("unsettled = %v: nobody can know whether the agent has ended", res.Unsettled)
+		}
+	})
+}
+
+func TestLeaseIsRemoved(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(time.Hour, 0)))
+		time.AfterFunc(3*time.Second, func() { b.lease.lost.Store(true) })
+		began := time.Now()
+		if res := b.run(t.Context()); res.Code != int(CodeDrift) || time.Since(began) > 5*time.Second {
+			t.Errorf("code %d (%v) after %s", res.Code, res.Decision, time.Since(began))
+		}
+	})
+}
+
+// slowReader takes its time for each write.
+type slowReader struct {
+	each time.Duration
+	got  bytes.Buffer
+}
+
+func (s *slowReader) Write(p []byte) (int, error) {
+	time.Sleep(s.each)
+	return s.got.Write(p)
+}
+
+func TestSlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		slow := &slowReader{each: time.Minute}
+		b.Stdout = slow
+		res := b.run(t.Context())
+		if res.Code != 0 || res.By != ByAgent || res.Unsettled != nil || slow.got.Len() == 0 {
+			t.Errorf("%+v (%v), got %q: the agent ended well, and whoever reads may take long", res, res.Decision, &slow.got)
+		}
+	})
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.Stdout = &slowReader{each: time.Hour}
+		time.AfterFunc(10*time.Minute, func() { close(b.killChannel) })
+		began := time.Now()
+		if res := b.run(t.Context()); time.Since(began) > 11*time.Minute || res.Unsettled == nil {
+			t.Errorf("%+v after %s: the second Ctrl-C waits for nobody", res, time.Since(began))
+		}
+	})
+}
+
+func TestTooManyAddresses(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		for i := range 10000 {
+			b.HostAddresses = append(b.HostAddresses, fmt.Sprintf("10.0.%d.%d", i/256, i%256))
+		}
+		if res := b.run(t.Context()); res.Code != int(CodeProof) || !strings.Contains(res.Decision.Error(), "too large") {
+			t.Errorf("code %d (%v): it must say why at once", res.Code, res.Decision)
+		}
+	})
+}
+
+func TestLinkIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, func(ctx context.Context, p *fakeProcess, _ wire.Bundle) int {
+			time.Sleep(2 * time.Second)
+			p.cut()
+			<-ctx.Done()
+			return -1
+		}))
+		if res := b.run(t.Context()); res.Code != int(CodeEngine) && res.Code != int(CodeKilled) {
+			t.Errorf("code %d by %s (%v)", res.Code, res.By, res.Decision)
+		}
+	})
+}
