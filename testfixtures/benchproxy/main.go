@@ -68,7 +68,7 @@ func bench(o options) (met bool, err error) {
 	for _, m := range []struct {
 		row     string
 		measure func(*world, options, *table) error
-	}{{"new tunnels", rates}, {"round trip", latencies}, {"throughput", throughputs}, {"idle", idles}, {"share", starved}} {
+	}{{"new tunnels", rates}, {"round trip", latencies}, {"throughput", throughputs}, {"idle", idles}, {"start", starts}, {"share", starved}} {
 		if !strings.HasPrefix(m.row, o.rows) {
 			continue
 		}

@@ -209,6 +209,28 @@ func held(pid int) (memory, files float64, err error) {
 	return memory, float64(len(fds)), err
 }
 
+// starts are sandplan's proxy from the start of its process to its ready line.
+func starts(w *world, o options, t *table) error {
+	var took []float64
+	for range 2*o.rounds + 1 {
+		cfg, err := configOf(w.contenders[0].dial)
+		if err != nil {
+			return err
+		}
+		start := time.Now()
+		cmd, err := w.startOurs(o.sandplan, cfg, 0)
+		if err != nil {
+			return err
+		}
+		took = append(took, float64(time.Since(start).Microseconds())/1000)
+		if err := cmd.Process.Kill(); err != nil {
+			return err
+		}
+	}
+	t.add("start to ready", w.contenders[1].name, less, "ms", took)
+	return nil
+}
+
 // starved leaves sandplan's proxy without descriptors for a while, and wants it to wait instead of
 // trying, and to serve again afterwards.
 func starved(w *world, o options, t *table) error {

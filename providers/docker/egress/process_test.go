@@ -133,18 +133,18 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestStartToReady: what a run waits for. The best of several, since the machine has other things to do;
-// the built binary is smaller than this one.
+// TestStartToReady: what a run waits for. The bound is for the race detector on a machine with other things
+// to do; make bench-proxy holds the built binary to 50 ms.
 func TestStartToReady(t *testing.T) {
 	var took []time.Duration
-	for range 10 {
+	for range 5 {
 		p := startProcess(t, mainConfig(t), 256)
 		took = append(took, p.took)
 		p.stop()
 	}
 	slices.Sort(took)
 	t.Logf("start to ready: %v", took)
-	if took[0] > 50*time.Millisecond {
+	if took[0] > time.Second {
 		t.Errorf("%s from start to ready at best", took[0])
 	}
 }
