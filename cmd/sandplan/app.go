@@ -83,7 +83,8 @@ func (a *app) main(args []string) int {
 	if args, err = a.environmentArgs(root, args); err != nil {
 		return a.fail(err)
 	}
-	root.SetArgs(doubleDashes(args))
+	// Never nil: the library would then read the process's arguments by itself.
+	root.SetArgs(append([]string{}, doubleDashes(args)...))
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

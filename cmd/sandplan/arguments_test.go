@@ -144,8 +144,10 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	bare := newTestApp(t).do("")
-	if bare.code != 0 || !strings.Contains(bare.stdout, "Main commands:") {
-		t.Errorf("without a command: exit %d, stdout %q", bare.code, bare.stdout)
+	for _, args := range []string{"", "-chdir=."} {
+		bare := newTestApp(t).do(args)
+		if bare.code != 0 || !strings.Contains(bare.stdout, "Main commands:") {
+			t.Errorf("%q, without a command: exit %d, stdout %q", args, bare.code, bare.stdout)
+		}
 	}
 }
