@@ -1,5 +1,5 @@
-# Codex fixes something. It has no tool that reads, so the prompt holds what it needs to know: the
-# task, and the file, which file() reads when the plan is made.
+# Codex fixes something. The prompt holds the task and the file, which file() reads when the plan is made;
+# what else it needs to know it reads, lists and searches itself.
 #
 #   sandplan plan -config=codex.hcl -var worktree=/path/to/clone -var file=/path/to/clone/parse.go
 
@@ -38,11 +38,6 @@ vendor "codex" {
   credential "OPENAI_API_KEY" {
     source_env = "OPENAI_API_KEY"
   }
-}
-
-# Codex reads and searches only with a shell, which no agent has here, so these are the tools it can have.
-phase "fix" {
-  tools = ["edit", "write"]
 }
 
 invocation "fix" {
