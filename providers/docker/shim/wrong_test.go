@@ -128,7 +128,7 @@ var wrongNetworks = map[string]wrong{
 				t.Error(err)
 			}
 		})
-	}, "net.neighbours", "172.17.0.1 answers on eth0", "an internal bridge without address still answers ARP for docker0"},
+	}, "net.neighbours", " answers on eth0 with ", "an internal bridge without address still answers ARP for docker0"},
 	"somebody else on the network": {func(t *testing.T, l *lab, _ *box) {
 		if err := l.startProxy(context.Background(), "neighbour", l.net, "10.234.0.5"); err != nil {
 			t.Fatal(err)
