@@ -276,6 +276,7 @@ func TestCensusOfContainers(t *testing.T) {
 				t.Fatalf("made by hand, as it should be, it differs at %q", got)
 			}
 			n := m.census(t, containerRecipes(t, w, addr))
+			fieldsOfTomorrow(t, m)
 			if err := m.remake(t, m.request); err != nil {
 				t.Fatal(err)
 			}
@@ -285,6 +286,37 @@ func TestCensusOfContainers(t *testing.T) {
 		})
 	}
 	report(t, "containers", w.engine, all)
+}
+
+// fieldsOfTomorrow: what a newer engine shows and no row covers differs, wherever it decides over the
+// container.
+func fieldsOfTomorrow(t *testing.T, m *mutant) {
+	t.Helper()
+	role := map[planner.Kind]string{planner.KindAgent: roleNetwork, planner.KindProxy: roleUplink, planner.KindRunner: roleNone}[m.want.Kind]
+	places := []string{"Config", "HostConfig", "HostConfig.LogConfig", "HostConfig.RestartPolicy", "NetworkSettings.Networks." + role,
+		"NetworkSettings.Networks." + role + ".IPAMConfig"}
+	if m.want.Kind != planner.KindProxy {
+		places = append(places, mountPath("/work"), mountPath("/work")+".BindOptions", mountPath(toolDir), "Mounts[0]")
+	}
+	for _, at := range places {
+		for _, value := range []string{"true", "1", `"on"`, `["x"]`, `{"a":{"b":1}}`} {
+			o := m.show(t, func(raw tree) tree {
+				return putAt(map[string]any(raw), mustParsePath(at+".FieldOfTomorrow"), as(value)).(map[string]any)
+			})
+			if got := m.paths(o); len(got) != 1 || !strings.HasPrefix(at+".FieldOfTomorrow", got[0]) && !strings.HasPrefix(got[0], at) {
+				t.Errorf("%s: %s.FieldOfTomorrow is %s, and seen is %q", m.kind.name, at, value, got)
+			}
+			if at == "Config" && !m.refusedAndMended(t, m.paths(o)[0], o) {
+				t.Errorf("%s: %s is let through", m.kind.name, at)
+			}
+		}
+		o := m.show(t, func(raw tree) tree {
+			return putAt(map[string]any(raw), mustParsePath(at+".FieldOfTomorrow"), as(`{"a":0,"b":[],"c":""}`)).(map[string]any)
+		})
+		if got := m.paths(o); len(got) != 0 && !strings.HasSuffix(at, "BindOptions") && at != "Mounts[0]" {
+			t.Errorf("%s: %s.FieldOfTomorrow says nothing, and seen is %q", m.kind.name, at, got)
+		}
+	}
 }
 
 // report says what became of the rows, and which calls the engine does not take.
