@@ -61,7 +61,7 @@ func (d desiredProxy) container() (containerSpec, error) {
 	config := hardenedConfig(d.image, []string{commandEgress, arg})
 	config.Hostname = planner.PartProxy
 	config.User = proxyUser
-	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: 1e9, pids: 64}, ProxySeccomp())
+	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}, ProxySeccomp())
 	host.LogConfig.Config["max-size"] = "32m" // above what the proxy writes before it ends by itself
 	host.NetworkMode = networkMode(planner.AddrUplink)
 	host.Sysctls = proxySysctls()
@@ -105,7 +105,7 @@ func proxyRows() []row {
 		row{path: at + "limits.upload_bytes", norm: integer, attr: "limits.upload", unit: planner.UnitBytes},
 	)
 	for _, name := range []string{"tunnels", "tunnels_per_second", "head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms",
-		"download_bytes", "log_bytes", "silence_ms", "memory_bytes"} {
+		"download_bytes", "log_bytes", "silence_ms", "memory_bytes", "cpus"} {
 		rows = append(rows, row{path: at + "limits." + name, norm: integer})
 	}
 	return rows

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -167,7 +168,7 @@ func configOf(server string) (*egress.Config, error) {
 		Hosts:  []egress.Host{{Name: vendor, Port: n, Addresses: []string{host}, TLS: true, Decl: "vendor.bench"}},
 		Limits: egress.DefaultLimits(0),
 	}
-	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes = 20_000, 1<<20, 1<<40
+	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes, cfg.Limits.CPUs = 20_000, 1<<20, 1<<40, runtime.NumCPU()
 	return cfg, nil
 }
 

@@ -71,6 +71,8 @@ type Limits struct {
 	SilenceMS int64 `json:"silence_ms"`
 	// MemoryBytes is the container's memory; the garbage collector keeps below it. 0 is unknown.
 	MemoryBytes int64 `json:"memory_bytes"`
+	// CPUs are the container's processors: more threads than that only wait for each other. 0 is unknown.
+	CPUs int `json:"cpus"`
 }
 
 // DefaultLimits are the limits of a proxy whose invocation may upload this many bytes.
@@ -88,6 +90,7 @@ func DefaultLimits(upload int64) Limits {
 		LogBytes:         16 << 20,
 		SilenceMS:        5_000,
 		MemoryBytes:      128 << 20,
+		CPUs:             1,
 	}
 }
 
@@ -193,8 +196,8 @@ func (l Limits) validate() error {
 			return fmt.Errorf("limit %s: %d, it must be above zero", n.name, n.value)
 		}
 	}
-	if l.UploadBytes < 0 || l.DownloadBytes < 0 || l.MemoryBytes < 0 {
-		return fmt.Errorf("limits %+v: a negative number of bytes", l)
+	if l.UploadBytes < 0 || l.DownloadBytes < 0 || l.MemoryBytes < 0 || l.CPUs < 0 {
+		return fmt.Errorf("limits %+v: a negative number", l)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +219,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"nobody to ask", func(c *Config) { c.DNS = nil }, "no name servers"},
 		{"name server", func(c *Config) { c.DNS = []string{"ns.example"} }, "ns.example"},
 		{"limit", func(c *Config) { c.Limits.HelloMS = 0 }, "hello_ms"},
+		{"negative processors", func(c *Config) { c.Limits.CPUs = -1 }, "negative"},
 		{"negative", func(c *Config) { c.Limits.UploadBytes = -1 }, "negative"},
 	}
 	for _, tt := range tests {
@@ -231,4 +234,28 @@ func TestConfigMistakes(t *testing.T) {
 	if _, err := cfg.Arg(); err != nil {
 		t.Errorf("fixed addresses need no name server: %v", err)
 	}
+}
+
+// TestMainKeepsItsLimits: the runtime is told what the container has.
+func TestMainKeepsItsLimits(t *testing.T) {
+	cfg := mainConfig(t)
+	cfg.Limits.CPUs, cfg.Limits.MemoryBytes = 3, 100<<20
+	before, limit := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before); debug.SetMemoryLimit(limit); debug.SetGCPercent(100) })
+	s := startMain(t, cfg)
+	w := wire.NewWriter(s.stdin)
+	if err := w.Challenge(wire.Challenge{Nonce: "n", Token: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.stdout.ReadBytes('\n'); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
+	if n, m := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != 3 || m > 100<<20 || m < 80<<20 {
+		t.Errorf("%d threads, a memory limit of %d", n, m)
+	}
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(t)
 }
