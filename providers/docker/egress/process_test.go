@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,10 +18,11 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
-// Variables that make the test binary a proxy, with so many descriptors.
+// Variables that make the test binary a proxy, with so many descriptors, or a server that echoes.
 const (
 	asProxy   = "SANDPLAN_TEST_PROXY"
 	withFiles = "SANDPLAN_TEST_FILES"
+	asEcho    = "SANDPLAN_TEST_ECHO"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +33,9 @@ func TestMain(m *testing.M) {
 			}
 		}
 		os.Exit(Main([]string{arg}, os.Stdin, os.Stdout, os.Stderr))
+	}
+	if os.Getenv(asEcho) != "" {
+		echo(os.Stdout)
 	}
 	flag.Bool("update", false, "write docs/attacks.md")
 	flag.Parse()
@@ -146,5 +151,48 @@ func TestStartToReady(t *testing.T) {
 	t.Logf("start to ready: %v", took)
 	if took[0] > time.Second {
 		t.Errorf("%s from start to ready at best", took[0])
+	}
+}
+
+// echo serves until it is killed, and says where.
+func echo(out io.Writer) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	_, _ = io.WriteString(out, l.Addr().String()+"\n")
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		go func() {
+			defer c.Close()
+			_, _ = io.Copy(struct{ io.Writer }{c}, c) // without a splice, which takes two descriptors more
+		}()
+	}
+}
+
+// startEcho is one in a process of its own, so that its descriptors are not this one's.
+func startEcho(t *testing.T) (addr string, stop func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asEcho+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line), func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	}
 }

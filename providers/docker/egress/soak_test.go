@@ -16,7 +16,7 @@ import (
 
 // TestSoak keeps idle tunnels open while others half-close, reset, read slowly or are refused, and
 // then wants everything back: goroutines, descriptors, memory. SANDPLAN_SOAK=10m makes it long, with
-// 5,000 idle tunnels, or as many as there are descriptors for (four each).
+// 5,000 idle tunnels, or as many as there are descriptors for (three each).
 func TestSoak(t *testing.T) {
 	length, idle := 500*time.Millisecond, 50
 	if s := os.Getenv("SANDPLAN_SOAK"); s != "" {
@@ -28,7 +28,7 @@ func TestSoak(t *testing.T) {
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
-		length, idle = d, int(min(5000, (limit.Cur-1000)/4))
+		length, idle = d, int(min(5000, (limit.Cur-1000)/3))
 		t.Logf("%d idle tunnels for %s", idle, length)
 	}
 	before := held(t)
@@ -67,22 +67,7 @@ func TestSoak(t *testing.T) {
 }
 
 func startSoak(t *testing.T, idle int) (addr string, stop func()) {
-	echo, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for {
-			c, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.Copy(struct{ io.Writer }{c}, c) // without a splice, which takes two descriptors more
-			}()
-		}
-	}()
+	echo, stopEcho := startEcho(t)
 	cfg := plainConfig()
 	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.UploadBytes, cfg.Limits.LogBytes = idle+1000, 1<<20, 0, 1<<40
 	var d net.Dialer
@@ -92,7 +77,7 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 			return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
 		},
 		dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
-			return d.DialContext(ctx, "tcp4", echo.Addr().String())
+			return d.DialContext(ctx, "tcp4", echo)
 		},
 	}, newLog(io.Discard, time.Now, "invocation.a", cfg.Limits.LogBytes))
 	if err != nil {
@@ -110,7 +95,7 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		echo.Close()
+		stopEcho()
 	}
 }
 
