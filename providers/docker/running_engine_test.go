@@ -79,9 +79,9 @@ func TestCompileAndMakeSeveral(t *testing.T) {
 	git(t, w.repo, "-c", "safe.directory=*", "worktree", "add", "-q", linked)
 	// The second repository holds the configuration in a subdirectory, and the agent may write there.
 	other := filepath.Join(root, "other")
-	mkdir(t, filepath.Join(other, "ops/agents"))
+	mkdir(t, filepath.Join(other, "agents"))
 	git(t, other, "init", "-q")
-	w.dir = filepath.Join(other, "ops/agents")
+	w.dir = filepath.Join(other, "agents")
 	write(t, filepath.Join(w.dir, "prompt.md"), "Fix it.")
 	for _, p := range []string{linked, other} {
 		if err := os.Chown(p, 1000, 1000); err != nil {
@@ -123,7 +123,7 @@ invocation "write" {
 		{`invocation.read["main"].agent`, []string{w.repo + " /work ro", w.repo + "/.git /work/.git ro", shim}},
 		{`invocation.read["linked"].agent`, []string{linked + " /work ro", linked + "/.git /work/.git ro", w.repo + "/.git " + w.repo + "/.git ro", shim}},
 		{"invocation.blind.agent", []string{w.repo + " /work ro", shim}},
-		{"invocation.write.agent", []string{other + " /work rw", other + "/.git /work/.git ro", other + "/ops /work/ops rw", other + "/ops/agents /work/ops/agents ro", shim}},
+		{"invocation.write.agent", []string{other + " /work rw", other + "/.git /work/.git ro", other + "/agents /work/agents ro", shim}},
 	} {
 		slices.Sort(tt.want)
 		if got := mountsOf(c, tt.addr); !slices.Equal(got, tt.want) {

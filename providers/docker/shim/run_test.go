@@ -267,7 +267,9 @@ func TestSandboxChangesWhileItRuns(t *testing.T) {
 				if err := l.startProxy(context.Background(), "neighbour", l.net, "10.234.0.5"); err != nil {
 					return err
 				}
-				return inside(l, id, "bash", "-c", "echo > /dev/udp/10.234.0.5/9")
+				// The neighbour may have been noticed by now, and then there is nothing left to enter.
+				_ = inside(l, id, "bash", "-c", "echo > /dev/udp/10.234.0.5/9")
+				return nil
 			}
 		}, wire.CauseProof, "10.234.0.5 answers on eth0", "a container with another way out"},
 	} {
