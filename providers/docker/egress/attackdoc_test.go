@@ -156,7 +156,7 @@ func TestAttacksAreDocumented(t *testing.T) {
 	}
 	is := attackTables(t)
 	// A hello's length depends on the library that makes it, and random bytes stand in it.
-	random := regexp.MustCompile("16 03 01 [0-9a-f ]+…( \\([0-9]+ bytes\\))?")
+	random := regexp.MustCompile(`16 03 01 [0-9a-f ]+…( \([0-9]+ bytes\))?`)
 	same := func(s string) string { return random.ReplaceAllString(s, "16 03 01 …") }
 	if update() {
 		out := append(append(append(append(bytes.Clone(before), attacksBegin...), is...), attacksEnd...), after...)

@@ -74,9 +74,10 @@ func retryRequest() []byte {
 func TestResumedSessions(t *testing.T) {
 	cert := certificate(t, vendorName)
 	for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+		server := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: version, MaxVersion: version}
+		server.SetSessionTicketKeys([][32]byte{{1}}) // every connection can resume what another one began
 		p := startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) {
-			conn := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: version, MaxVersion: version,
-				SessionTicketKey: [32]byte{1}})
+			conn := tls.Server(c, server)
 			_, _ = io.Copy(conn, conn)
 		}))
 		cfg := &tls.Config{ServerName: vendorName, InsecureSkipVerify: true, MinVersion: version, MaxVersion: version,
