@@ -219,6 +219,7 @@ func resourceRecipes() map[string]recipe {
 
 func mountRecipes(w *world) map[string]recipe {
 	other := objectName(w.scope(), planner.AddrShim, "another")
+	w.t.Cleanup(func() { _ = w.engine.cli.VolumeRemove(context.Background(), other, false) }) // the engine makes it
 	const older = "engines before 28 do not have it"
 	r := map[string]recipe{
 		// A directory of the host becomes a volume, and the other way round.
