@@ -30,7 +30,7 @@ func main() {
 	role := flag.String("role", "", "what this process is: server, copy, splice; for this program itself")
 	address := flag.String("address", "", "where a server or a relay listens")
 	flag.StringVar(&o.sandplan, "sandplan", "bin/sandplan", "the built binary")
-	flag.IntVar(&o.rounds, "rounds", 5, "how often each figure is taken")
+	flag.IntVar(&o.rounds, "rounds", 7, "how often each figure is taken")
 	flag.DurationVar(&o.slice, "slice", 400*time.Millisecond, "how long one takes")
 	flag.DurationVar(&o.emfile, "emfile", time.Minute, "how long the proxy is left without descriptors")
 	flag.StringVar(&o.rows, "rows", "", "only the rows that begin with this")

@@ -64,7 +64,9 @@ type rival struct {
 func rivals(row string) []rival {
 	out := []rival{{"squid", 1}, {"tinyproxy", 1}}
 	switch {
-	case strings.HasPrefix(row, "new tunnels"), strings.HasPrefix(row, "processor"):
+	case strings.HasPrefix(row, "processor"):
+		return []rival{{"relay, copy", 1}}
+	case strings.HasPrefix(row, "new tunnels"):
 		out = append([]rival{{"relay, copy", 1}}, out...)
 	case strings.HasPrefix(row, "throughput"):
 		out = append([]rival{{"relay, splice", 1}}, out...)

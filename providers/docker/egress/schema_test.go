@@ -98,3 +98,17 @@ func TestSchemaIsWhole(t *testing.T) {
 		t.Errorf("events %q, want %q", got, events)
 	}
 }
+
+// TestPageNamesEveryLimit holds docs/egress.md to the limits.
+func TestPageNamesEveryLimit(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/egress.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := reflect.TypeFor[Limits]()
+	for i := range limits.NumField() {
+		if name := limits.Field(i).Tag.Get("json"); !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the limit %s is not documented", name)
+		}
+	}
+}
