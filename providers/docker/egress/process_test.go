@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"flag"
 	"io"
 	"net"
@@ -156,7 +157,7 @@ func TestStartToReady(t *testing.T) {
 
 // echo serves until it is killed, and says where.
 func echo(out io.Writer) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}

@@ -70,20 +70,20 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 	echo, stopEcho := startEcho(t)
 	cfg := plainConfig()
 	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.UploadBytes, cfg.Limits.LogBytes = idle+1000, 1<<20, 0, 1<<40
-	var d net.Dialer
+	dial, to := dialOut(), netip.MustParseAddrPort(echo)
 	s, err := newServer(cfg, world{
 		now: time.Now,
 		lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
 		},
 		dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
-			return d.DialContext(ctx, "tcp4", echo)
+			return dial(ctx, to)
 		},
 	}, newLog(io.Discard, time.Now, "invocation.a", cfg.Limits.LogBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,8 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 }
 
 func soakTunnel(t *testing.T, addr string) *net.TCPConn {
-	c, err := net.Dial("tcp", addr)
+	d := net.Dialer{KeepAlive: -1}
+	c, err := d.Dial("tcp", addr)
 	if err != nil {
 		t.Error(err)
 		return nil
