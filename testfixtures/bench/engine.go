@@ -74,10 +74,17 @@ func (e *bareEngine) barePlan(project string) error {
 	if err := json.Unmarshal(lists[0], &containers); err != nil {
 		return err
 	}
+	// The bytes take longest: they are asked for first.
+	isSeed := func(i int) bool { return containers[i].Labels["dev.sandplan.kind"] == "shim-seed" }
+	for i := range containers {
+		if isSeed(i) {
+			containers[0], containers[i] = containers[i], containers[0]
+		}
+	}
 	hashed := false
 	err = concurrently(8, len(containers), func(i int) error {
 		c := containers[i]
-		if c.Labels["dev.sandplan.kind"] == "shim-seed" {
+		if isSeed(i) {
 			hashed = true
 			content, err := e.call("GET", "/containers/"+c.ID+"/archive?path=/.sandplan/sandplan", "", nil)
 			sha256.Sum256(content)
