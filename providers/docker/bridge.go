@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"sort"
@@ -54,9 +55,48 @@ func bridgeSettings() []setting {
 	}
 }
 
-// settingRows are the rows of the settings.
+// bridgeLink is the state of a bridge's interface itself. The engine makes a bridge so; whatever else it is
+// in was made by somebody with root on this machine.
+type bridgeLink struct {
+	up  bool
+	mtu int
+	// groupForward are the groups of link-local frames (LLDP, 802.1X) that the bridge passes on.
+	groupForward uint16
+}
+
+func wantedLink() bridgeLink { return bridgeLink{up: true, mtu: bridgeMTU} }
+
+// bridgeMTU is the value of optionMTU as a number.
+const bridgeMTU = 1500
+
+// linkState reads the interface of a bridge. Of what is no bridge it says nothing that is wanted.
+func linkState(link netlink.Link) bridgeLink {
+	b, ok := link.(*netlink.Bridge)
+	if !ok {
+		return bridgeLink{}
+	}
+	s := bridgeLink{up: b.Flags&net.FlagUp != 0, mtu: b.MTU}
+	if b.GroupFwdMask != nil {
+		s.groupForward = *b.GroupFwdMask
+	}
+	return s
+}
+
+// tree adds the state to the part "Bridge" of a network's tree.
+func (s bridgeLink) tree(v map[string]any) {
+	v["up"] = s.up
+	v["mtu"] = json.Number(strconv.Itoa(s.mtu))
+	v["group_fwd_mask"] = json.Number(strconv.Itoa(int(s.groupForward)))
+}
+
+// settingRows are the rows of what can be put back on a bridge.
 func settingRows() []row {
-	var out []row
+	const changed = "somebody with root on this machine changed the interface"
+	out := []row{
+		{path: "Bridge.up", norm: boolean, class: planner.ClassSet, reason: changed},
+		{path: "Bridge.mtu", norm: integer, class: planner.ClassSet, reason: changed},
+		{path: "Bridge.group_fwd_mask", norm: integer, class: planner.ClassSet, reason: changed},
+	}
 	for _, s := range bridgeSettings() {
 		out = append(out, row{path: "Bridge." + s.name, norm: exact, class: planner.ClassSet, reason: lostWithBridge})
 	}
@@ -67,6 +107,7 @@ func settingRows() []row {
 // host's own on the bridge.
 func wantedBridge(addresses ...string) map[string]any {
 	v := map[string]any{"foreign_ports": json.Number("0"), "addresses": texts(addresses)}
+	wantedLink().tree(v)
 	for _, s := range bridgeSettings() {
 		v[s.name] = json.Number(s.value)
 	}
@@ -77,6 +118,7 @@ func wantedBridge(addresses ...string) map[string]any {
 // and so differs: where the engine's bridges are not here, nothing can be said of them.
 func observedBridge(bridge string, state bridgeState, foreignPorts int) map[string]any {
 	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts)), "addresses": texts(state.addresses)}
+	state.link.tree(v)
 	if !ownBridge.MatchString(bridge) { // the name comes from the engine and becomes part of a path
 		return v
 	}
@@ -120,6 +162,7 @@ func readSetting(path string) any {
 type bridgeState struct {
 	ports     int      // interfaces attached to it
 	addresses []string // the host's on it, of both families
+	link      bridgeLink
 }
 
 // bridge is the state of a bridge; the zero state when it is not there.
@@ -144,7 +187,7 @@ func hostBridges() (map[string]bridgeState, error) {
 	out, byIndex := map[string]bridgeState{}, map[int]string{}
 	for _, link := range all {
 		if link.Type() == "bridge" {
-			out[link.Attrs().Name] = bridgeState{}
+			out[link.Attrs().Name] = bridgeState{link: linkState(link)}
 			byIndex[link.Attrs().Index] = link.Attrs().Name
 		}
 	}
@@ -192,6 +235,9 @@ func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) e
 }
 
 func writeSettings(bridge string) error {
+	if err := writeLink(bridge); err != nil {
+		return err
+	}
 	for _, s := range bridgeSettings() {
 		if !isFamilyThere(s.family) {
 			continue

@@ -15,10 +15,11 @@ func TestBridgeSettings(t *testing.T) {
 	d := testNetwork(s, a, 32)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	o := created(t, e, s, want, d)
-	ip(t, "link", "set", "dev", d.Bridge, "down") // settings do not depend on the state of the link
+	ip(t, "link", "set", "dev", d.Bridge, "mtu", "1400", "down")
+	ip(t, "link", "set", "dev", d.Bridge, "type", "bridge", "group_fwd_mask", "0x4000")
 	sysctl(t, d.Bridge, "ipv4", "arp_ignore", "0")
 	sysctl(t, d.Bridge, "ipv4", "rp_filter", "2")
-	if got := differsAt(t, e, s, want); got != "Bridge.arp_ignore Bridge.rp_filter" {
+	if got := differsAt(t, e, s, want); got != "Bridge.arp_ignore Bridge.group_fwd_mask Bridge.mtu Bridge.rp_filter Bridge.up" {
 		t.Errorf("tampered settings are seen at %q", got)
 	}
 	k, _ := e.kind(planner.KindNetwork)

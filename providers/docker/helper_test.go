@@ -18,7 +18,8 @@ func TestHelperSetsTheBridge(t *testing.T) {
 	d := testNetwork(s, a, 80)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	created(t, e, s, want, d)
-	var paths []string
+	ip(t, "link", "set", "dev", d.Bridge, "mtu", "1400", "down")
+	paths := []string{"Bridge.mtu", "Bridge.up"}
 	for _, set := range bridgeSettings() {
 		other := map[string]string{"0": "1", "1": "0"}[set.value]
 		if err := os.WriteFile(set.path(d.Bridge), []byte(other), 0); err != nil {

@@ -112,7 +112,7 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 			r.IPAM.Config[0].AuxAddress = map[string]string{"host": d.Gateway.Next().String()}
 		}},
 		{unnamed, func(r *network.CreateOptions, _ *string) { r.Options[optionBridge] = unique("dco") }},
-		{unnamed, func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBridge) }},
+		{unnamed + " Bridge.mtu Bridge.up", func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBridge) }},
 		{"Bridge.addresses " + optionPath(optionInhibitIPv4), func(r *network.CreateOptions, _ *string) { r.Options[optionInhibitIPv4] = "false" }},
 		option(optionICC, "false"),
 		option(optionMasquerade, "true"),

@@ -289,7 +289,7 @@ func hardenedConfig(image string, cmd []string) container.Config {
 func hardenedHost(l limits, seccomp string) container.HostConfig {
 	no := false
 	return container.HostConfig{
-		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-file": "1", "max-size": "16m"}},
+		LogConfig:      container.LogConfig{Type: "json-file", Config: logOptions("16m")},
 		NetworkMode:    roleNone,
 		PortBindings:   nat.PortMap{},
 		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
@@ -318,6 +318,15 @@ func hardenedHost(l limits, seccomp string) container.HostConfig {
 			Ulimits:        resourceLimits(),
 		},
 	}
+}
+
+// logOptions are all that an engine can be told about logs, but for max-buffer-size, which it takes with
+// another mode only: for a name that is missing an engine takes what its daemon.json says of the same
+// driver, and of the cache for any, and would be found not to obey.
+func logOptions(size string) map[string]string {
+	return map[string]string{"max-file": "1", "max-size": size, "compress": "false", "mode": "blocking",
+		"labels": "", "labels-regex": "", "env": "", "env-regex": "", "tag": "",
+		"cache-disabled": "true", "cache-compress": "false", "cache-max-file": "1", "cache-max-size": "16m"}
 }
 
 // resourceLimits are all that an engine can be told: for a name that is missing it takes what its
