@@ -136,8 +136,27 @@ func isPlain(s string) bool {
 // Ref is the engine ID of the object at a, whatever it is or will be.
 func Ref(a Address) Value { return Value{ref: a} }
 
+// unknownMark begins what stands in Value.ref of a value that nobody knows yet. No address has it.
+const unknownMark = '\x00'
+
+// Unknown is a value that only an engine can tell. Two of them are equal when what decides them is.
+func Unknown(what string) Value { return Value{ref: Address(string(unknownMark) + what)} }
+
+// Unknown is what decides the value, if it is one that nobody knows yet.
+func (v Value) Unknown() (string, bool) {
+	if v.ref == "" || v.ref[0] != unknownMark {
+		return "", false
+	}
+	return string(v.ref[1:]), true
+}
+
 // Ref is the address that the value refers to, if it is a reference.
-func (v Value) Ref() (Address, bool) { return v.ref, v.ref != "" }
+func (v Value) Ref() (Address, bool) {
+	if v.ref == "" || v.ref[0] == unknownMark {
+		return "", false
+	}
+	return v.ref, true
+}
 
 // IsZero reports whether there is no value at all.
 func (v Value) IsZero() bool { return v == Value{} }
@@ -153,13 +172,21 @@ func (v Value) Decode(p any) error {
 	return json.Unmarshal([]byte(v.text), p)
 }
 
-// refKey marks a reference among JSON values; no field of a kind is an object with this key.
-const refKey = "$ref"
+// refKey marks a reference among JSON values, and unknownKey what nobody knows yet; no field of a kind is an
+// object with such a key.
+const (
+	refKey     = "$ref"
+	unknownKey = "$unknown"
+)
 
-// MarshalJSON writes a reference as {"$ref": address} and the zero Value as {"$ref": ""}.
+// MarshalJSON writes a reference as {"$ref": address}, the zero Value as {"$ref": ""}, and an unknown one as
+// {"$unknown": what}.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if v.text != "" {
 		return []byte(v.text), nil
+	}
+	if what, ok := v.Unknown(); ok {
+		return json.Marshal(map[string]string{unknownKey: what})
 	}
 	return json.Marshal(map[string]string{refKey: string(v.ref)})
 }
@@ -173,6 +200,14 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		*v = Value{ref: Address(a)}
+		return nil
+	}
+	if ref != nil && len(ref) == 1 && ref[unknownKey] != nil {
+		var what string
+		if err := json.Unmarshal(ref[unknownKey], &what); err != nil {
+			return err
+		}
+		*v = Unknown(what)
 		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))

@@ -159,3 +159,30 @@ func TestDeclared(t *testing.T) {
 		t.Error("an ignored row changes the digest")
 	}
 }
+
+// TestUnknown: what nobody knows yet is neither a reference nor a value, and survives a file.
+func TestUnknown(t *testing.T) {
+	a, b := Unknown("the image x"), Unknown("the image y")
+	if a == b || a != Unknown("the image x") || a.IsZero() {
+		t.Error("two unknown values are equal if, and only if, the same decides them")
+	}
+	if _, isRef := a.Ref(); isRef || a.Text() != "" {
+		t.Errorf("%v reads as a reference or a value", a)
+	}
+	if _, unknown := Ref(AddrShim).Unknown(); unknown {
+		t.Error("a reference is not unknown")
+	}
+	for _, v := range []Value{a, Unknown(""), Ref(AddrShim), {}, JSON(map[string]any{"$unknown": 1, "x": 2})} {
+		raw, err := v.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Value
+		if err := back.UnmarshalJSON(raw); err != nil || back != v {
+			t.Errorf("%s became %v (%v)", raw, back, err)
+		}
+	}
+	if Digest([]Field{{Path: "p", Value: a}}) == Digest([]Field{{Path: "p", Value: b}}) {
+		t.Error("a digest does not tell unknown values apart")
+	}
+}

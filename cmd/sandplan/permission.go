@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/hclspec"
@@ -31,7 +32,20 @@ func nameSet(spec *hclspec.Spec, s *permission.Set) {
 	if err != nil {
 		return // it was sealed before, to be compiled; without it the table only lacks these names
 	}
-	s.Vendor, s.Phase, s.Tools = c.Vendor(), c.Phase(), c.Tools()
+	s.Vendor, s.Phase, s.Tools, s.Ceiling = c.Vendor(), c.Phase(), c.Tools(), ceiling(c.Base())
+}
+
+// ceiling is what a built-in phase allows at most.
+func ceiling(base string) []string {
+	p := policy.Catalog().Phases[base]
+	out := slices.Clone(p.Tools)
+	if p.Writable {
+		out = append(out, "a writable worktree")
+	}
+	if p.Runners {
+		out = append(out, "approved commands")
+	}
+	return out
 }
 
 // unread are the permissions that a plan brings to a reviewer: those of new invocations, and of those whose

@@ -14,34 +14,42 @@ import (
 // Set is what one invocation lets its agent do.
 type Set struct {
 	Invocation planner.Address
-	// Vendor and Phase are names of blocks; "" where the source does not tell. They take no part in the
-	// comparison: what they stand for does.
+	// Vendor and Phase are names of blocks; "" where the source does not tell. A phase's name takes no part in
+	// the comparison: what it stands for does.
 	Vendor, Phase string
 	// Tools are those of the vendor's CLI, in the user's words; nil where nobody knows them.
 	Tools []string
+	// Ceiling is what the phase may allow at most; nil where nobody knows it.
+	Ceiling []string
 
 	Image string // by its ID
 	User  string // UID:GID
 	// Read and Write are the host's directories and files that it sees, and those that it may change.
 	Read, Write []string
-	// Reach are HOST:PORT, with the fixed addresses that a host may have.
-	Reach []string
+	// Git are the repositories that it sees with their history.
+	Git []string
+	// Reach are HOST:PORT, with the fixed addresses that a host may have; DNS are the name servers that say
+	// where the others are.
+	Reach, DNS []string
 	// Command is the agent's own command line, Files are those that it finds beside the worktree's.
 	Command []string
 	Files   []string
 	Runners []Runner // sorted by name
 	// Env and Credentials are names.
 	Env, Credentials []string
-	Limits           Limits
+	// Values are those of variables, as far as a declaration decides them.
+	Values map[string]string
+	Limits Limits
 	// AnyPrompt says that whoever starts it chooses the prompt.
 	AnyPrompt bool
 }
 
 // Runner is an approved command of the phase.
 type Runner struct {
-	Name  string
-	Argv  []string
-	Image string
+	Name    string
+	Argv    []string
+	Image   string
+	Timeout time.Duration
 }
 
 // Limits are bounds; a larger one is more.

@@ -21,13 +21,18 @@ type pair struct{ from, to string }
 var rules = []rule{
 	{"read", "it sees files that it did not see", added(func(s Set) []string { return append(slices.Clone(s.Read), s.Write...) })},
 	{"write", "it changes files that it could only read, or not even see", added(func(s Set) []string { return s.Write })},
+	{"git", "a history holds what was deleted from the files", added(func(s Set) []string { return s.Git })},
 	{"reach", "it talks to somebody whom it could not reach", added(func(s Set) []string { return s.Reach })},
+	{"dns", "another name server says where the hosts are", added(func(s Set) []string { return s.DNS })},
+	{"vendor", "somebody else gets all that it sees", vendor},
+	{"phase", "what its phase may allow at most is more", known(func(s Set) []string { return s.Ceiling })},
+	{"tools", "it does what it had no tool for", known(func(s Set) []string { return s.Tools })},
 	{"image", "what is inside another image is another set of programs", changed(func(s Set) string { return s.Image })},
 	{"command", "the command line decides which tools the CLI gives to the model", command},
 	{"files", "files beside the worktree can configure the CLI", added(func(s Set) []string { return s.Files })},
 	{"run", "it can have a command run that it could not", runners},
 	{"user", "another user owns other files", changed(func(s Set) string { return s.User })},
-	{"environment", "a variable can switch on what was off", added(func(s Set) []string { return s.Env })},
+	{"environment", "a variable can switch on what was off", environment},
 	{"credentials", "it can act as somebody as whom it could not", added(func(s Set) []string { return s.Credentials })},
 	{"prompt", "whoever starts it tells it what to do", func(base, now Set) []pair {
 		if now.AnyPrompt && !base.AnyPrompt {
@@ -78,6 +83,36 @@ func changed(of func(Set) string) func(base, now Set) []pair {
 		}
 		return []pair{{of(base), of(now)}}
 	}
+}
+
+// known is for lists that not every source tells. Where one side lacks it, what the list stands for is still
+// judged by the other rules: the command, the mounts, the hosts.
+func known(of func(Set) []string) func(base, now Set) []pair {
+	return func(base, now Set) []pair {
+		if of(base) == nil || of(now) == nil {
+			return nil
+		}
+		return added(of)(base, now)
+	}
+}
+
+func vendor(base, now Set) []pair {
+	if base.Vendor == "" || now.Vendor == "" {
+		return nil
+	}
+	return changed(func(s Set) string { return s.Vendor })(base, now)
+}
+
+// environment: a variable that was there may have switched off what its new value switches on.
+func environment(base, now Set) []pair {
+	out := added(func(s Set) []string { return s.Env })(base, now)
+	for _, name := range now.Env {
+		from, had := base.Values[name]
+		if to, has := now.Values[name]; had && has && from != to {
+			out = append(out, pair{name + "=" + from, name + "=" + to})
+		}
+	}
+	return out
 }
 
 func larger(of func(Limits) int64) func(base, now Set) []pair {
@@ -137,6 +172,8 @@ func runners(base, now Set) []pair {
 			out = append(out, pair{text(old), text(r)})
 		case old.Image != r.Image:
 			out = append(out, pair{r.Name + " in " + old.Image, r.Name + " in " + r.Image})
+		case r.Timeout > old.Timeout:
+			out = append(out, pair{r.Name + " for " + old.Timeout.String(), r.Name + " for " + r.Timeout.String()})
 		}
 	}
 	return out

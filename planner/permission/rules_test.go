@@ -11,8 +11,10 @@ import (
 func base() Set {
 	return Set{
 		Invocation: "invocation.a", Image: "sha256:1", User: "1000:1000", Read: []string{"/tree"}, Reach: []string{"a.example:443"},
-		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"}, Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2"}},
-		Env: []string{"LANG"}, Credentials: []string{"token"},
+		Git: []string{"/tree/.git"}, DNS: []string{"9.9.9.9"}, Vendor: "claude", Ceiling: []string{"read", "run"}, Tools: []string{"read", "list"},
+		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"},
+		Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2", time.Minute}},
+		Env:     []string{"LANG"}, Values: map[string]string{"LANG": "C"}, Credentials: []string{"token"},
 		Limits: Limits{Memory: 100, Output: 100, Upload: 100, NanoCPUs: 100, PIDs: 100, Timeout: time.Hour},
 	}
 }
@@ -31,6 +33,12 @@ func TestRules(t *testing.T) {
 		{"reach", func(s *Set) { s.Reach = append(s.Reach, "b.example:443") }, func(s *Set) { s.Reach = nil }, "one host more"},
 		{"reach", func(s *Set) { s.Reach = []string{"a.example:8443"} }, nil, "another port"},
 		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 at 10.0.0.1"} }, nil, "a fixed address that need not be public"},
+		{"git", func(s *Set) { s.Git = append(s.Git, "/other/.git") }, func(s *Set) { s.Git = nil }, "one more history"},
+		{"dns", func(s *Set) { s.DNS = []string{"10.0.0.1"} }, func(s *Set) { s.DNS = nil }, "another name server"},
+		{"vendor", func(s *Set) { s.Vendor = "codex" }, func(s *Set) { s.Vendor = "" }, "another vendor; one that the source does not tell is judged by the rest"},
+		{"phase", func(s *Set) { s.Ceiling = append(s.Ceiling, "write") }, func(s *Set) { s.Ceiling = []string{"read"} }, "a higher ceiling"},
+		{"tools", func(s *Set) { s.Tools = append(s.Tools, "write") }, func(s *Set) { s.Tools = []string{"list"} }, "one tool more"},
+		{"tools", func(s *Set) { s.Tools = []string{"edit"} }, func(s *Set) { s.Tools = []string{} }, "another one in their place"},
 		{"image", func(s *Set) { s.Image = "sha256:9" }, nil, "another image"},
 		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", "Read,Glob,Write"} }, func(s *Set) { s.Command = []string{"claude", "--tools", "Read"} }, "one tool more"},
 		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", ""} }, nil, "an empty list may mean all"},
@@ -38,10 +46,12 @@ func TestRules(t *testing.T) {
 		{"command", func(s *Set) { s.Command = []string{"claude", "--tools"} }, nil, "an argument less may be the one that forbids"},
 		{"files", func(s *Set) { s.Files = append(s.Files, "/home/agent/y") }, func(s *Set) { s.Files = nil }, "one file more"},
 		{"run", func(s *Set) { s.Runners = append(s.Runners, Runner{Name: "x"}) }, func(s *Set) { s.Runners = nil }, "one runner more"},
-		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"sh"}, "sha256:2"}} }, nil, "another command under the same name"},
-		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"npm", "test"}, "sha256:9"}} }, nil, "the same command in another image"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"sh"}, "sha256:2", 0}} }, nil, "another command under the same name"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"npm", "test"}, "sha256:9", 0}} }, nil, "the same command in another image"},
+		{"run", func(s *Set) { s.Runners[0].Timeout++ }, func(s *Set) { s.Runners[0].Timeout-- }, "the same command for longer"},
 		{"user", func(s *Set) { s.User = "0:0" }, nil, "root"},
 		{"environment", func(s *Set) { s.Env = append(s.Env, "DEBUG") }, func(s *Set) { s.Env = nil }, "one variable more"},
+		{"environment", func(s *Set) { s.Values = map[string]string{"LANG": "evil"} }, nil, "the same variable with another value"},
 		{"credentials", func(s *Set) { s.Credentials = append(s.Credentials, "key") }, func(s *Set) { s.Credentials = nil }, "one credential more"},
 		{"prompt", func(s *Set) { s.AnyPrompt = true }, nil, "the prompt is free now"},
 		{"limits.memory", func(s *Set) { s.Limits.Memory++ }, func(s *Set) { s.Limits.Memory-- }, "memory"},
@@ -75,7 +85,8 @@ func TestEveryPropertyHasARule(t *testing.T) {
 	full := base()
 	full.AnyPrompt, full.Write = true, []string{"/tree"}
 	told := map[string]bool{}
-	for _, w := range Widened(Set{}, full) {
+	nothing := Set{Vendor: "other", Ceiling: []string{}, Tools: []string{}}
+	for _, w := range Widened(nothing, full) {
 		told[w.What] = true
 	}
 	for _, r := range rules {

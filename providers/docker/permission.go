@@ -3,12 +3,15 @@ package docker
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/permission"
+	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker/shim"
 )
 
@@ -30,12 +33,15 @@ func Permissions(declared map[planner.Address][]planner.Field) []permission.Set 
 		case a.Part() == planner.PartAgent:
 			s := rows.agent(inv)
 			proxy := newRowReader(declared[inv.With(planner.PartProxy)])
-			s.Reach, s.Limits.Upload = proxy.texts("Config.Cmd[1].hosts"), proxy.number("Config.Cmd[1].limits.upload_bytes")
+			s.Reach, s.DNS = proxy.texts("Config.Cmd[1].hosts"), proxy.texts("Config.Cmd[1].dns")
+			s.Vendor = strings.TrimPrefix(proxy.text("Config.Cmd[1].declaration"), "vendor.")
+			s.Limits.Upload = proxy.number("Config.Cmd[1].limits.upload_bytes")
 			byInvocation[inv], order = s, append(order, inv)
 		case strings.HasPrefix(a.Part(), "runner[") && byInvocation[inv] != nil:
 			name := strings.Trim(strings.TrimPrefix(a.Part(), "runner"), `[]"`)
 			byInvocation[inv].Runners = append(byInvocation[inv].Runners, permission.Runner{
-				Name: name, Argv: rows.texts("Config.Cmd[1].argv"), Image: rows.text("Image")})
+				Name: name, Argv: rows.texts("Config.Cmd[1].argv"), Image: rows.text("Image"),
+				Timeout: time.Duration(rows.number("Config.Cmd[1].bounds.timeout_ms")) * time.Millisecond})
 		}
 	}
 	var out []permission.Set
@@ -79,6 +85,9 @@ func (r rowReader) text(path string) string {
 	if a, isRef := r[path].Value.Ref(); isRef {
 		return string(a)
 	}
+	if what, isUnknown := r[path].Value.Unknown(); isUnknown {
+		return "(known after apply: " + what + ")"
+	}
 	var s string
 	if r[path].Value.Decode(&s) != nil {
 		return r[path].Value.Text()
@@ -112,9 +121,13 @@ func (r rowReader) agent(inv planner.Address) *permission.Set {
 			Output: r.number(arg + "bounds.output"), Timeout: time.Duration(r.number(arg+"bounds.timeout_ms")) * time.Millisecond,
 		},
 	}
+	s.Values = map[string]string{}
 	for _, pair := range r.texts(arg + "env") {
-		name, _, _ := strings.Cut(pair, "=")
+		name, value, _ := strings.Cut(pair, "=")
 		s.Env = append(s.Env, name)
+		if !isProxyVariable(name) { // where the proxy is follows from the network
+			s.Values[name] = value
+		}
 	}
 	var files []shim.File
 	if r[arg+"files"].Value.Decode(&files) == nil {
@@ -129,25 +142,32 @@ func (r rowReader) agent(inv planner.Address) *permission.Set {
 			s.Credentials = append(s.Credentials, c.Name+" as "+c.Env+c.Path)
 		}
 	}
-	s.Read, s.Write = r.mounted()
+	r.mounted(s)
 	return s
 }
 
+func isProxyVariable(name string) bool {
+	return slices.ContainsFunc(policy.ProxyEnv(netip.AddrPort{}), func(e policy.Env) bool { return e.Name == name && e.Value != "" })
+}
+
 // mounted are the host's paths that a container binds, by whether it may write to them.
-func (r rowReader) mounted() (read, write []string) {
+func (r rowReader) mounted(s *permission.Set) {
 	for path := range r {
 		at, isSource := strings.CutSuffix(path, ".Source")
 		if !isSource || !strings.HasPrefix(path, "HostConfig.Mounts") || r.text(at+".Type") != "bind" {
 			continue
 		}
-		switch mode := r.text(at + ".ReadOnly"); mode {
-		case "true", "read-only":
-			read = append(read, r.text(path))
+		source, mode := r.text(path), r.text(at+".ReadOnly")
+		switch {
+		case mode != "true" && mode != "read-only":
+			s.Write = append(s.Write, source)
+		case filepath.Base(source) == ".git":
+			s.Git = append(s.Git, source)
 		default:
-			write = append(write, r.text(path))
+			s.Read = append(s.Read, source)
 		}
 	}
-	slices.Sort(read)
-	slices.Sort(write)
-	return read, write
+	slices.Sort(s.Read)
+	slices.Sort(s.Git)
+	slices.Sort(s.Write)
 }

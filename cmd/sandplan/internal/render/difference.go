@@ -35,6 +35,9 @@ type node struct {
 // difference shows how old became new. One line means that it fits behind the attribute's name;
 // otherwise the first line opens a bracket and the last one closes it.
 func difference(old, new any, n int) []node {
+	if old == literal(textUnknown) && new == old {
+		return []node{{sym: symChange, text: textUnknown}} // another one, whichever it was
+	}
 	if lines := structural(old, new, 0, n); lines != nil {
 		return lines
 	}

@@ -120,8 +120,12 @@ func permissionRow(what string) string {
 		return "agent"
 	case what == "run":
 		return "may have run"
-	case what == "reach":
+	case what == "reach", what == "dns", what == "vendor":
 		return "may reach"
+	case what == "git":
+		return "may read"
+	case what == "phase":
+		return "tools"
 	case what == "read", what == "write":
 		return "may " + what
 	case what == "user":
@@ -183,7 +187,7 @@ func permissionRows(s permission.Set) []permissionLine {
 	}
 	l := s.Limits
 	rows := []permissionLine{
-		{"may read", list(append(append([]string{}, s.Read...), s.Write...), "nothing of the host")},
+		{"may read", list(slices.Concat(s.Read, s.Git, s.Write), "nothing of the host")},
 		{"may write", list(s.Write, "nothing of the host")},
 		{"may reach", list(s.Reach, "nobody")},
 		{"tools", []string{tools}},

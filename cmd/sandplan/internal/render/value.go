@@ -30,6 +30,9 @@ func shown(v planner.Value, f planner.Field) any {
 	if a, ok := v.Ref(); ok {
 		return literal(a)
 	}
+	if _, ok := v.Unknown(); ok {
+		return literal(textUnknown)
+	}
 	if v.IsZero() {
 		return nil
 	}

@@ -131,7 +131,10 @@ func newSide(fields []planner.Field, ids planner.IDs) side {
 			continue
 		}
 		a, isRef := f.Value.Ref()
+		_, isUnknown := f.Value.Unknown()
 		switch {
+		case isUnknown:
+			s.unknown[f.Path] = true
 		case !isRef:
 			s.values[f.Path] = json.RawMessage(f.Value.Text())
 		case ids[a] != "":
@@ -308,7 +311,7 @@ func drifted(c planner.Change, change resourceChange) resourceChange {
 		}{{m.Want, d.Change.Before}, {m.Got, d.Change.After}} {
 			if a, isRef := s.v.Ref(); isRef {
 				s.to[m.Field.Path] = string(a)
-			} else if !s.v.IsZero() {
+			} else if s.v.Text() != "" {
 				s.to[m.Field.Path] = json.RawMessage(s.v.Text())
 			}
 		}
