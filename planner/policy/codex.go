@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -100,13 +101,14 @@ func buildCodex(a agent) build {
 		argv = append(argv, "-c", c)
 	}
 	// Codex's own sandbox cannot start without user namespaces, and then fails every write while it
-	// exits with 0. The container is the sandbox: here its switch only says whether patches are applied.
-	sandbox := "read-only"
+	// exits with 0. So patches are applied without it, and Codex asks for each of them (seen in 0.171.0:
+	// "untrusted" asks whatever the sandbox): the program beside it agrees to those of the worktree alone.
+	sandbox, approval := "read-only", "never"
 	if patch {
-		sandbox = "danger-full-access"
+		sandbox, approval = "danger-full-access", "untrusted"
 	}
-	server := CodexServer{Argv: argv, Version: a.version, Dir: Worktree, Model: model, Sandbox: sandbox, Tools: []string{},
-		Wipe: []string{codexAuth}, PatienceMS: 15_000}
+	server := CodexServer{Argv: argv, Version: a.version, Dir: Worktree, Model: model, Sandbox: sandbox, Approval: approval,
+		Protected: codexProtected(), Tools: []string{}, Wipe: []string{codexAuth}, PatienceMS: 15_000}
 	var own []string // tools of Codex itself
 	for _, t := range a.tools {
 		if name := codexTools[t]; name == codexPatch {
@@ -119,7 +121,7 @@ func buildCodex(a agent) build {
 		argv: server.argv(),
 		env:  []Env{{"CODEX_HOME", codexHome}},
 		files: []File{
-			{Path: codexRequirements, Mode: 0o444, Content: codexRequirementsFile()},
+			{Path: codexRequirements, Mode: 0o444, Content: codexRequirementsFile(sandbox, approval)},
 			// On the command line this has no effect; and where it is not said, the app server itself trusts a
 			// project that may be written, with its model, instructions and MCP servers (seen in 0.171.0).
 			{Path: codexConfig, Mode: 0o444, Content: fmt.Appendf(nil, "[projects.%q]\ntrust_level = \"untrusted\"\n", Worktree)},
@@ -142,11 +144,19 @@ func writesWith(tools []string) bool {
 	return false
 }
 
+// codexProtected are names on which git and the CLIs of agents act on the user's own machine. Claude Code
+// refuses to write them by itself.
+func codexProtected() []string { return []string{".claude", ".codex", ".git", ".mcp.json"} }
+
 // codexRequirementsFile: an empty [mcp_servers] means that none is allowed.
-func codexRequirementsFile() []byte {
+func codexRequirementsFile(sandbox, approval string) []byte {
+	modes := `"read-only"` // Codex wants this one among them
+	if sandbox != "read-only" {
+		modes += ", " + strconv.Quote(sandbox)
+	}
 	var b strings.Builder
-	b.WriteString("allowed_approval_policies = [\"never\"]\n" +
-		"allowed_sandbox_modes = [\"read-only\", \"danger-full-access\"]\n" +
+	b.WriteString("allowed_approval_policies = [" + strconv.Quote(approval) + "]\n" +
+		"allowed_sandbox_modes = [" + modes + "]\n" +
 		"allowed_web_search_modes = []\n" +
 		"allow_managed_hooks_only = true\n\n[features]\n")
 	features := sorted(codexFeatures)
@@ -218,7 +228,8 @@ func codexInstructions(patch bool) string {
 	s := "You are a coding agent working on the repository in " + Worktree + ". You have no shell, no network and no web: " +
 		"nothing can be executed. Look at files with the tools that read, list and search, where you have them. "
 	if patch {
-		return s + "Change files with apply_patch only. Say at the end what you changed and why."
+		return s + "Change files with apply_patch only. A patch of anything outside " + Worktree + ", through a symbolic link, or of " +
+			strings.Join(codexProtected(), ", ") + " is rejected, and nobody can allow it. Say at the end what you changed and why."
 	}
 	return s + "You cannot change anything: answer, and name files and lines."
 }

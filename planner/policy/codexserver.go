@@ -22,6 +22,11 @@ type CodexServer struct {
 	Dir     string `json:"dir"`
 	Model   string `json:"model"`
 	Sandbox string `json:"sandbox"`
+	// Approval is when Codex asks before it applies a patch: "untrusted" is always, and "never" goes with a
+	// sandbox that applies none.
+	Approval string `json:"approval"`
+	// Protected are names that no part of a patched path may have.
+	Protected []string `json:"protected"`
 	// Tools are sandplan's own that the model may call: read_file, list_dir, search.
 	Tools []string `json:"tools"`
 	// Wipe are the files with credentials: Codex has read them when it has begun, and its own patches could

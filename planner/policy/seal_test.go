@@ -140,6 +140,27 @@ func TestCodexCatalogue(t *testing.T) {
 	}
 }
 
+// TestCodexAsksForPatches: Codex applies no patch unasked, and nothing in its configuration can change that.
+func TestCodexAsksForPatches(t *testing.T) {
+	s := fullSpec()
+	for _, c := range []struct{ phase, approval, modes string }{
+		{"review", "never", `["read-only"]`},
+		{"fix", "untrusted", `["read-only", "danger-full-access"]`},
+	} {
+		x := mustSeal(t, s, "invocation.codex_"+c.phase)
+		server := serverOf(t, x)
+		if server.Approval != c.approval || !slices.Equal(server.Protected, []string{".claude", ".codex", ".git", ".mcp.json"}) {
+			t.Errorf("%s: approval %q, protected %v", c.phase, server.Approval, server.Protected)
+		}
+		i := slices.IndexFunc(x.Files(), func(f File) bool { return f.Path == codexRequirements })
+		for _, line := range []string{`allowed_approval_policies = ["` + c.approval + `"]`, "allowed_sandbox_modes = " + c.modes} {
+			if text := string(x.Files()[i].Content); !strings.Contains(text, line+"\n") {
+				t.Errorf("%s: no line %s in the requirements:\n%s", c.phase, line, text)
+			}
+		}
+	}
+}
+
 func TestHostsAndCredentials(t *testing.T) {
 	s := fullSpec()
 	if d := cmp.Diff([]Host{{Name: "llm.corp.example", Port: 8443, Addresses: []string{"10.1.2.3"}, TLS: true, Decl: `vendor.local.host["llm.corp.example"]`}},

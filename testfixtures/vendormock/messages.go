@@ -26,6 +26,8 @@ func answerMessages(w http.ResponseWriter, r Request, script Script) {
 	if n := len(r.Results()); len(body.Tools) > 0 && n < len(script.Calls) {
 		c := script.Calls[n]
 		content, stop = object{"type": "tool_use", "id": fmt.Sprintf("toolu_%04d", n), "name": c.Name, "input": c.Input}, "tool_use"
+	} else if len(body.Tools) > 0 && script.Last != nil {
+		script.Last()
 	}
 	usage := object{"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
 	message := object{"id": "msg_1", "type": "message", "role": "assistant", "model": body.Model, "content": []any{},

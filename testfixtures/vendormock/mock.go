@@ -43,6 +43,8 @@ type Script struct {
 	Settings json.RawMessage `json:"settings"`
 	// Cut closes every connection before the first byte of an answer.
 	Cut bool `json:"cut"`
+	// Last is called before the answer of the last turn, while the CLI waits for it.
+	Last func() `json:"-"`
 }
 
 // Call is one call of a tool. Input is a JSON object, or for a tool of Codex that takes text a string.

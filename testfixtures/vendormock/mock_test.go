@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -62,14 +63,21 @@ func post(t *testing.T, c *http.Client, url, body string) string {
 
 func TestMessagesFollowTheScript(t *testing.T) {
 	s, c := client(t)
-	s.Play(Script{Calls: []Call{{Name: "Read", Input: json.RawMessage(`{"file_path":"/work/a"}`)}}, Answer: "done"})
+	var last atomic.Int32
+	s.Play(Script{Calls: []Call{{Name: "Read", Input: json.RawMessage(`{"file_path":"/work/a"}`)}}, Answer: "done", Last: func() { last.Add(1) }})
 	first := `{"model":"m","stream":true,"tools":[{"name":"Read"}],"messages":[{"role":"user","content":"hi"}]}`
 	if got := post(t, c, "https://api.anthropic.com/v1/messages", first); !strings.Contains(got, `"name":"Read"`) || !strings.Contains(got, "event: message_stop") {
 		t.Errorf("first turn: %s", got)
 	}
+	if last.Load() != 0 {
+		t.Error("the first turn counts as the last")
+	}
 	second := `{"model":"m","tools":[{"name":"Read"}],"messages":[{"role":"user","content":[{"type":"tool_result","is_error":true,"content":[{"type":"text","text":"no"}]}]}]}`
 	if got := post(t, c, "https://api.anthropic.com/v1/messages", second); !strings.Contains(got, `"text":"done"`) {
 		t.Errorf("second turn: %s", got)
+	}
+	if last.Load() != 1 {
+		t.Errorf("%d turns count as the last", last.Load())
 	}
 	all := s.Requests()
 	if len(all) != 2 || !slices.Equal(all[0].Tools(), []string{"Read"}) {

@@ -25,6 +25,8 @@ func answerResponses(w http.ResponseWriter, r Request, script Script) {
 		"content": []any{object{"type": "output_text", "text": script.Answer, "annotations": []any{}}}}
 	if n < len(script.Calls) {
 		item = functionCall(n, script.Calls[n])
+	} else if script.Last != nil {
+		script.Last()
 	}
 	response := object{"id": fmt.Sprintf("resp_%d", n), "object": "response", "created_at": time.Now().Unix(), "model": body.Model,
 		"status": "in_progress", "output": []any{}}

@@ -62,7 +62,7 @@ func claudeCalls(writable bool) []call {
 		call{tool: "Glob", input: object{"pattern": "*", "path": "/etc"}},
 	)
 	write := func(path string) call {
-		return call{tool: "Write", input: object{"file_path": path, "content": "written by the agent\n"}}
+		return call{tool: "Write", input: object{"file_path": path, "content": planted + "\n"}, target: path}
 	}
 	for _, path := range []string{"/tmp/planted", "/home/agent/.claude/settings.json", "/work/.git/hooks/planted", "/work/.git/planted",
 		"/work/out-link", "/work/out-dir/tmp/planted", "/run/sandplan/planted", "/work/.claude/settings.local.json", "/work/sub/.mcp.json"} {
@@ -71,7 +71,7 @@ func claudeCalls(writable bool) []call {
 	inside := write("/work/new.txt")
 	edit := call{tool: "Edit", input: object{"file_path": "/work/notes.txt", "old_string": note, "new_string": note + " edited"}}
 	if writable {
-		inside.want, inside.leaves = works, "new.txt"
+		inside.want, inside.leaves, inside.target = works, "new.txt", ""
 		edit.want, edit.leaves = works, "notes.txt"
 	}
 	return append(calls, inside, edit)

@@ -3,8 +3,10 @@
 package vendors_test
 
 import (
+	"path/filepath"
 	"strings"
 
+	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/testfixtures/vendormock"
 )
 
@@ -72,26 +74,38 @@ func codexCalls(writable bool) []call {
 		calls = append(calls, call{tool: tool, input: input})
 	}
 	add := func(path string) call {
-		return call{tool: "apply_patch", input: "*** Begin Patch\n*** Add File: " + path + "\n+written by the agent\n*** End Patch"}
+		return call{tool: "apply_patch", input: "*** Begin Patch\n*** Add File: " + path + "\n+" + planted + "\n*** End Patch", target: filepath.Join(policy.Worktree, path)}
 	}
-	// Its own home is writable, and a patch may well change it: nothing may come of that in this run.
-	for _, path := range []string{"/home/agent/.codex/config.toml", "/home/agent/.codex/hooks.json", "/home/agent/.codex/AGENTS.md", "/tmp/planted"} {
-		text := "[mcp_servers.evil]\n+command = \"/work/evil\"\n+args = [\"planted\"]\n+[features]\n+shell_tool = true"
-		calls = append(calls, call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"},
-			call{tool: "apply_patch", want: either, input: "*** Begin Patch\n*** Add File: " + path + "\n+" + text + "\n*** End Patch"})
+	outside := func(path string) call {
+		c := add(path)
+		c.target = path
+		return c
 	}
+	// What the agent's user may write and Codex would act on, in this run or through what it leaves.
+	for _, path := range []string{"/home/agent/.codex/config.toml", "/home/agent/.codex/hooks.json", "/home/agent/.codex/AGENTS.md", "/home/agent/planted",
+		"/tmp/planted", "/run/sandplan/planted", "/dev/shm/planted"} {
+		calls = append(calls, outside(path))
+	}
+	calls = append(calls, call{tool: "apply_patch", input: "*** Begin Patch\n*** Delete File: /home/agent/.codex/config.toml\n*** End Patch"},
+		// One path outside spoils a patch.
+		call{tool: "apply_patch", input: "*** Begin Patch\n*** Add File: both.txt\n+" + planted + "\n*** Add File: /tmp/both\n+" + planted + "\n*** End Patch", target: "/tmp/both"},
+		call{tool: "apply_patch", input: "*** Begin Patch\n*** Update File: sub/more.txt\n*** Move to: /tmp/moved\n@@\n-" + note + "\n+" + planted + "\n*** End Patch", target: "/tmp/moved"})
 	// Moving a file with one more line is a patch that needs to know nothing of it.
 	for _, path := range []string{"/home/agent/.codex/auth.json", "/run/sandplan/credentials/OPENAI_API_KEY"} {
 		calls = append(calls, call{tool: "apply_patch", input: "*** Begin Patch\n*** Update File: " + path + "\n*** Move to: /work/leak\n@@\n+more\n*** End Patch"})
 	}
-	for _, path := range []string{".git/hooks/planted", ".git/planted", "/work/.git/planted", "out-dir/etc/planted", "../planted", "/usr/planted", "/.sandplan/planted"} {
+	for _, path := range []string{".git/hooks/planted", ".git/planted", "out-dir/tmp/planted", "home/planted", "../tmp/planted",
+		".codex/config.toml", ".codex/planted", ".claude/settings.json", ".mcp.json", "sub/.mcp.json", "sub/.git/hooks/planted", "new/.Claude/planted"} {
 		calls = append(calls, add(path))
+	}
+	for _, path := range []string{"/usr/planted", "/.sandplan/planted", "/work/.git/planted"} {
+		calls = append(calls, outside(path))
 	}
 	calls = append(calls, call{tool: "apply_patch", input: "*** Begin Patch\n*** Delete File: .git/HEAD\n*** End Patch"})
 	inside := add("new.txt")
 	edit := call{tool: "apply_patch", input: "*** Begin Patch\n*** Update File: notes.txt\n@@\n-" + note + "\n+" + note + " edited\n*** End Patch"}
 	if writable {
-		inside.want, inside.leaves, inside.says = works, "new.txt", "A new.txt"
+		inside.want, inside.leaves, inside.says, inside.target = works, "new.txt", "A new.txt", ""
 		edit.want, edit.leaves, edit.says = works, "notes.txt", "M notes.txt"
 	}
 	return append(calls, inside, edit)

@@ -92,7 +92,7 @@ func (w *world) makeWorktree(name, evil string) {
 	if err := os.WriteFile(filepath.Join(dir, "evil"), program, 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	for link, target := range map[string]string{"out-link": "/etc/passwd", "out-dir": "/", "up": "../.."} {
+	for link, target := range map[string]string{"out-link": "/etc/passwd", "out-dir": "/", "up": "../..", "home": "/home/agent"} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			w.t.Fatal(err)
 		}

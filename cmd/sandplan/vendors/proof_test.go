@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -18,13 +21,15 @@ import (
 
 const answer = "ANSWER-90d2"
 
+// planted is the text that a scripted call wants to write.
+const planted = "written by the agent"
+
 // outcome is what must become of a call.
 type outcome int
 
 const (
 	refused outcome = iota // the CLI says that it cannot be, and nothing comes of it
 	works                  // the result holds `says`
-	either                 // only what comes of it counts: the tools and the worktree stay as they are
 )
 
 // call is one scripted call and what must become of it.
@@ -34,6 +39,7 @@ type call struct {
 	want   outcome
 	says   string // in the result
 	leaves string // the file of the worktree that a call that works leaves or changes
+	target string // the file of the container that a call that is refused wanted to write
 }
 
 type object = map[string]any
@@ -153,7 +159,11 @@ func (w *world) prove(v vendor, name string, writable bool) {
 		script.Calls = append(script.Calls, vendormock.Call{Name: c.tool, Input: raw})
 	}
 	before := w.snapshot(name)
+	looked := w.lookInside(name, calls, &script)
 	e := w.run(name, script)
+	if !looked() {
+		w.t.Error("nobody looked into the container while it ran")
+	}
 	if e.code != 0 || v.answered(e.stdout, answer) != "" {
 		w.t.Errorf("it ends with %d, %s\n%s\n%s", e.code, v.answered(e.stdout, answer), e.stdout, e.stderr)
 	}
@@ -162,6 +172,47 @@ func (w *world) prove(v vendor, name string, writable bool) {
 	w.checkWorktree(name, calls, before)
 	w.checkEgress(v)
 	w.t.Logf("%d requests, %d calls, %s", len(w.mock.Requests()), len(calls), e.took)
+}
+
+// lookInside has the container looked into, from the host, while its CLI waits for the last answer: no call
+// that was refused has left anything there. What it returns says whether that has happened.
+func (w *world) lookInside(name string, calls []call, script *vendormock.Script) func() bool {
+	var once sync.Once
+	var looked atomic.Bool
+	script.Last = func() {
+		once.Do(func() {
+			root := w.rootOf(name)
+			for _, c := range calls {
+				if c.target == "" {
+					continue
+				}
+				text, err := os.ReadFile(filepath.Join(root, c.target))
+				if err == nil && strings.Contains(string(text), planted) {
+					w.t.Errorf("%s %v has written %s", c.tool, c.input, c.target)
+				}
+			}
+			// It is the right container, and it can be looked into.
+			if _, err := os.Stat(filepath.Join(root, "run", "sandplan")); err != nil {
+				w.t.Error(err)
+				return
+			}
+			looked.Store(true)
+		})
+	}
+	return looked.Load
+}
+
+// rootOf is the root directory of an agent that runs, as the host sees it.
+func (w *world) rootOf(name string) string {
+	docker := func(args ...string) string {
+		out, err := exec.Command("docker", args...).CombinedOutput()
+		if err != nil {
+			w.t.Errorf("docker %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := docker("ps", "-q", "--filter", "label=dev.sandplan.project=vendors-proof", "--filter", "label=dev.sandplan.address=invocation."+name+".agent")
+	return filepath.Join("/proc", docker("inspect", "-f", "{{.State.Pid}}", id), "root")
 }
 
 // checkRequests: every single request offers exactly the tools, carries the credential, and holds nothing

@@ -3,11 +3,13 @@ package codex
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 // appServer says what Codex 0.171.0 was seen to say, and what it should not.
 func appServer(play string, in *bufio.Scanner, out io.Writer) {
 	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
-	version, model, sources := "0.171.0", "gpt-5.5", "[]"
+	version, model, sources, approval := "0.171.0", "gpt-5.5", "[]", ""
 	switch play {
 	case "other version":
 		version = "0.172.0"
@@ -37,6 +39,8 @@ func appServer(play string, in *bufio.Scanner, out io.Writer) {
 		model = "evil"
 	case "instructions":
 		sources = `["/work/AGENTS.md"]`
+	case "other approval":
+		approval = "never"
 	}
 	for in.Scan() {
 		var m message
@@ -52,22 +56,57 @@ func appServer(play string, in *bufio.Scanner, out io.Writer) {
 				say(`{"id":%s,"error":{"code":-32600,"message":"invalid sandbox"}}`, m.ID)
 				continue
 			}
-			say(`{"id":%s,"result":{"thread":{"id":"t-1"},"model":%q,"instructionSources":%s}}`, m.ID, model, sources)
+			var p struct{ ApprovalPolicy, Sandbox string }
+			if err := json.Unmarshal(m.Params, &p); err != nil {
+				panic(err)
+			}
+			say(`{"id":%s,"result":{"thread":{"id":"t-1"},"model":%q,"instructionSources":%s,"approvalPolicy":%q,"sandbox":{"type":%q}}}`,
+				m.ID, model, sources, cmp.Or(approval, p.ApprovalPolicy), map[string]string{"read-only": "readOnly", "danger-full-access": "dangerFullAccess"}[p.Sandbox])
 		case "turn/start":
 			say(`{"id":%s,"result":{"turn":{"id":"u-1"}}}`, m.ID)
 			playTurn(play, string(m.Params), say)
 		case "":
-			if play != "tool" && play != "other tool" && play != "approval" {
+			if play != "tool" && play != "other tool" && play != "approval" && !strings.HasPrefix(play, "patch") {
 				continue
 			}
 			raw, _ := json.Marshal(string(in.Bytes()))
 			say(`{"method":"item/completed","params":{"item":{"type":"agentMessage","id":"i","text":%s}}}`, raw)
+			for _, line := range afterAsking(play) {
+				say("%s", line)
+			}
 			say(`{"method":"turn/completed","params":{"turn":{"status":"completed"}}}`)
 		}
 	}
 }
 
+// patchLines are what is said of a patch up to the question, and after its answer.
+func patchLines(play string) (before, after []string) {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	before = patchPlays()[play]
+	for i, line := range before {
+		before[i] = strings.ReplaceAll(line, "$DIR", dir)
+	}
+	if i := slices.IndexFunc(before, func(l string) bool { return strings.Contains(l, "requestApproval") }); i >= 0 {
+		return before[:i+1], before[i+1:]
+	}
+	return before, nil
+}
+
+func afterAsking(play string) []string {
+	_, after := patchLines(play)
+	return after
+}
+
 func playTurn(play, params string, say func(string, ...any)) {
+	if before, _ := patchLines(play); before != nil {
+		for _, line := range before {
+			say("%s", line)
+		}
+		return
+	}
 	switch play {
 	case "tool":
 		say(`{"id":7,"method":"item/tool/call","params":{"tool":"read_file","arguments":{"path":"a.txt"},"callId":"c","threadId":"t-1","turnId":"u-1"}}`)
@@ -116,6 +155,7 @@ func TestTurn(t *testing.T) {
 		{"no thread", "a sandbox that the requirements forbid", 1, []string{"invalid sandbox"}, "turn.completed"},
 		{"other version", "the flags are known for one version", 1, []string{"0.172.0", "made for version 0.171.0"}, "hello"},
 		{"other model", "the worktree must not choose", 1, []string{"model \\\"evil\\\""}, "hello"},
+		{"other approval", "nobody would ask", 1, []string{"approval policy \\\"never\\\""}, "hello"},
 		{"instructions", "no file of the worktree may instruct", 1, []string{"AGENTS.md"}, "hello"},
 	} {
 		t.Run(c.play, func(t *testing.T) {
@@ -141,8 +181,13 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// drivenBy runs the program with this test binary as the app server.
 func drivenBy(t *testing.T, tools ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	return drivenWith(t, "untrusted", "danger-full-access", tools...)
+}
+
+// drivenWith runs the program with this test binary as the app server.
+func drivenWith(t *testing.T, approval, sandbox string, tools ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("inside"), 0o644); err != nil {
@@ -154,7 +199,8 @@ func drivenBy(t *testing.T, tools ...string) (stdout, stderr string, code int) {
 	}
 	arg, err := json.Marshal(policy.CodexServer{
 		Wipe: []string{secret, "/nowhere/auth.json"},
-		Argv: []string{os.Args[0]}, Version: "0.171.0", Dir: dir, Model: "gpt-5.5", Sandbox: "read-only", Tools: tools, PatienceMS: 300,
+		Argv: []string{os.Args[0]}, Version: "0.171.0", Dir: dir, Model: "gpt-5.5", Sandbox: sandbox, Approval: approval,
+		Protected: []string{".git"}, Tools: tools, PatienceMS: 300,
 	})
 	if err != nil {
 		t.Fatal(err)

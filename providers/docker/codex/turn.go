@@ -23,6 +23,8 @@ type turn struct {
 	events *eventWriter
 	conn   *conn
 
+	patches map[string]*patch // by the identifier of their item
+
 	usage json.RawMessage
 	// away is when the vendor was first found out of reach, and since when nothing has come of it.
 	away   *time.Timer
@@ -98,10 +100,11 @@ func (t *turn) begin(ctx context.Context) (thread string, err error) {
 		Sandbox struct {
 			Type string `json:"type"`
 		} `json:"sandbox"`
+		Approval           string   `json:"approvalPolicy"`
 		InstructionSources []string `json:"instructionSources"`
 	}
 	if err := t.ask(ctx, "thread/start", event{
-		"cwd": t.cfg.Dir, "model": t.cfg.Model, "sandbox": t.cfg.Sandbox, "approvalPolicy": "never", "ephemeral": true,
+		"cwd": t.cfg.Dir, "model": t.cfg.Model, "sandbox": t.cfg.Sandbox, "approvalPolicy": t.cfg.Approval, "ephemeral": true,
 		"dynamicTools": toolSpecs(t.cfg.Tools),
 	}, &started); err != nil {
 		return "", err
@@ -109,12 +112,35 @@ func (t *turn) begin(ctx context.Context) (thread string, err error) {
 	if started.Model != t.cfg.Model || len(started.InstructionSources) > 0 {
 		return "", fmt.Errorf("the app server starts with model %q and instructions from %q; declared: %q and none", started.Model, started.InstructionSources, t.cfg.Model)
 	}
+	// What the requirements do not allow is replaced, with a warning at most.
+	if want := sandboxType(t.cfg.Sandbox); started.Approval != t.cfg.Approval || started.Sandbox.Type != want {
+		return "", fmt.Errorf("the app server starts with approval policy %q and sandbox %q; declared: %q and %q", started.Approval, started.Sandbox.Type, t.cfg.Approval, want)
+	}
 	for _, file := range t.cfg.Wipe {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("a credential cannot be taken away: %w", err)
 		}
 	}
 	return started.Thread.ID, nil
+}
+
+// sandboxType is how the app server spells a sandbox mode in its answers: danger-full-access is
+// dangerFullAccess.
+func sandboxType(mode string) string {
+	var b strings.Builder
+	up := false
+	for _, r := range mode {
+		switch {
+		case r == '-':
+			up = true
+			continue
+		case up:
+			r = unicode.ToUpper(r)
+		}
+		up = false
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // ask sends a request and waits for its answer; what comes in between is of no thread yet.
@@ -146,8 +172,10 @@ func (t *turn) handle(ctx context.Context, m message) (done bool, err error) {
 	switch {
 	case m.Method == "item/tool/call" && len(m.ID) > 0:
 		return false, t.toolCall(ctx, m)
+	case m.Method == "item/fileChange/requestApproval" && len(m.ID) > 0:
+		return false, t.approve(m)
 	case m.Method != "" && len(m.ID) > 0:
-		// Approvals and questions have nobody to answer them.
+		// Other approvals and questions have nobody to answer them.
 		t.events.put(event{"type": "error", "message": "Codex asks for " + m.Method + ", which is not in this sandbox"})
 		return false, t.conn.refuse(m.ID, "not in this sandbox")
 	}
@@ -155,7 +183,11 @@ func (t *turn) handle(ctx context.Context, m message) (done bool, err error) {
 	case "item/completed":
 		t.away.Stop()
 		t.item(m.Params)
-	case "item/agentMessage/delta", "item/started":
+		return false, t.learn(m.Method, m.Params)
+	case "item/started":
+		t.away.Stop()
+		return false, t.learn(m.Method, m.Params)
+	case "item/agentMessage/delta":
 		t.away.Stop()
 	case "thread/tokenUsage/updated":
 		var p struct {
