@@ -41,6 +41,8 @@ type Options struct {
 	Self string
 	// DataDir is where runs and records are kept, which no agent may write; "" when nothing is.
 	DataDir string
+	// ReadOnly makes an engine that no writing call can reach.
+	ReadOnly bool
 	// Who is user@host, for locks; Now is the clock.
 	Who string
 	Now func() time.Time
@@ -88,6 +90,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		Transport:     newTransport(host.socket, o.Getenv),
 		CheckRedirect: client.CheckRedirect,
 	}, kinds: kinds(), apart: namespacesOf(host.socket, "/proc"), own: lazyOwnImage(o)}
+	if o.ReadOnly {
+		e.http.Transport = readOnly{e.http.Transport}
+	}
 	start, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	api, err := e.negotiate(start)
