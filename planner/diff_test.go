@@ -130,6 +130,14 @@ func TestDiffOfWholeObjects(t *testing.T) {
 			),
 		},
 		{
+			name: "image of an agent not there", reason: "the agent was made of it, so somebody has removed it since",
+			want: slices.Concat(shared(), invocation(inv, "image-1")), have: has(slices.Concat(shared(), invocation(inv, "image-1"))).without(planner.VendorImage("v")),
+			plan: lines(
+				"drift: vendor.v.image is missing",
+				"create vendor.v.image it is missing",
+			),
+		},
+		{
 			name: "conflict", reason: "a foreign object in our place is told of and never touched",
 			want: world(), have: func() *engine {
 				e := has(world()).without(network, agent, proxy)

@@ -130,7 +130,7 @@ func (d *differ) missing(c *draft) FindingKind {
 	inv := c.Addr.Invocation()
 	switch {
 	case c.Kind == KindPinned:
-		return FindingPending
+		return map[bool]FindingKind{true: FindingDrift, false: FindingPending}[d.inUse(c)]
 	case inv == "":
 		return map[bool]FindingKind{true: FindingDrift, false: FindingPending}[d.agents]
 	case c.Kind == KindRunner:
@@ -142,6 +142,16 @@ func (d *differ) missing(c *draft) FindingKind {
 		return FindingDrift
 	}
 	return FindingPending
+}
+
+// inUse reports whether an object is there that was made from an image: the image was there, too, then.
+func (d *differ) inUse(image *draft) bool {
+	return slices.ContainsFunc(d.changes, func(c *draft) bool {
+		return c.have != nil && c.want != nil && slices.Contains(c.want.DependsOn, image.Addr) &&
+			slices.ContainsFunc(c.have.Observed, func(f Field) bool {
+				return slices.ContainsFunc(image.want.Fields, func(id Field) bool { return id.Value == f.Value })
+			})
+	})
 }
 
 // unfinished reports whether an object can be one whose creation was cut short: nothing was armed yet

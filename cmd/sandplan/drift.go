@@ -65,7 +65,7 @@ func (a *app) drift(ctx context.Context, f driftFlags) int {
 	}
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	pl, ok := a.audited(in.ctx, u, f)
+	pl, wrong, ok := a.audited(in.ctx, u, f)
 	if !ok {
 		return exitError
 	}
@@ -85,20 +85,40 @@ func (a *app) drift(ctx context.Context, f driftFlags) int {
 		u.print(u.out.Gap())
 		u.notices(pl.Warnings)
 	}
+	// A mistake in the configuration, or an image that somebody removed, hides nothing of what drifted.
+	if u.report(wrong) && report.Code() != drift.CodeDrift {
+		return exitError
+	}
 	return report.Code()
 }
 
-// audited is the comparison that the report is about.
-func (a *app) audited(ctx context.Context, u *ui, f driftFlags) (*planner.Plan, bool) {
-	if !f.recorded {
-		t, ok := a.target(ctx, u, planFlags{vars: f.vars, input: f.input})
-		if !ok {
-			return nil, false
-		}
-		defer t.engine.Close()
-		_, pl, ok := a.diff(u, t, planFlags{})
-		return pl, ok
+// audited is the comparison that the report is about, and what is wrong besides. Where the configuration
+// does not fit this machine, objects are held against their own labels.
+func (a *app) audited(ctx context.Context, u *ui, f driftFlags) (*planner.Plan, hcl.Diagnostics, bool) {
+	if f.recorded {
+		pl, ok := a.recorded(ctx, u, f)
+		return pl, nil, ok
 	}
+	t, ok := a.opened(ctx, u, planFlags{vars: f.vars, input: f.input})
+	if !ok {
+		return nil, nil, false
+	}
+	defer t.engine.Close()
+	diags := t.compare(ctx)
+	if t.compiled == nil {
+		if t.snap.EngineID == "" { // not even looked at
+			u.report(diags)
+			return nil, nil, false
+		}
+		return planner.Diff(planner.Recorded(t.snap), t.snap, planner.Options{}), diags, true
+	}
+	u.report(diags) // warnings
+	_, pl, ok := a.diff(u, t, planFlags{})
+	return pl, t.obstacles, ok
+}
+
+// recorded holds objects against their own labels.
+func (a *app) recorded(ctx context.Context, u *ui, f driftFlags) (*planner.Plan, bool) {
 	project, host, ok := a.scopeOnly(u, f.project)
 	if !ok {
 		return nil, false

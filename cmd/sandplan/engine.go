@@ -60,18 +60,27 @@ type target struct {
 	engine   *docker.Engine
 	compiled *docker.Compiled
 	snap     planner.Snapshot
+	// obstacles let nothing be applied, and everything be compared.
+	obstacles hcl.Diagnostics
 }
 
-// look observes the scope and compiles the configuration against what is there.
+// look is compare for those who cannot go on where something is in the way.
 func (t *target) look(ctx context.Context) hcl.Diagnostics {
-	snap, err := t.engine.Observe(ctx, scopeOf(t.spec))
-	if err != nil {
+	diags := t.compare(ctx)
+	return append(diags, t.obstacles...)
+}
+
+// compare observes the scope and compiles the configuration against what is there.
+func (t *target) compare(ctx context.Context) hcl.Diagnostics {
+	var err error
+	if t.snap, err = t.engine.Observe(ctx, scopeOf(t.spec)); err != nil {
 		return asDiagnostics(err)
 	}
-	compiled, diags := t.engine.Compile(ctx, t.spec, snap)
+	compiled, diags := t.engine.Compile(ctx, t.spec, t.snap)
 	if diags.HasErrors() {
 		return diags
 	}
-	t.compiled, t.snap = compiled, compiled.Complete(snap)
-	return append(diags, compiled.Obstacles(ctx, t.snap)...)
+	t.compiled, t.snap = compiled, compiled.Complete(t.snap)
+	t.obstacles = compiled.Obstacles(ctx, t.snap)
+	return diags
 }

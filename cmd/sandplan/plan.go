@@ -73,18 +73,21 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	u.compact = f.compact
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	t, ok := a.target(in.ctx, u, f)
+	t, ok := a.opened(in.ctx, u, f)
 	if !ok {
 		return exitError
 	}
 	defer t.engine.Close()
+	if u.report(t.compare(in.ctx)) {
+		return exitError
+	}
 	o, pl, ok := a.diff(u, t, f)
 	if !ok {
 		return exitError
 	}
 	view := a.planView(t, pl)
-	view.Hint = true
-	if f.out != "" {
+	view.Hint = !t.obstacles.HasErrors()
+	if f.out != "" && view.Hint {
 		if err := a.save(f.out, t, o); err != nil {
 			u.fail(err)
 			return exitError
@@ -93,8 +96,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	}
 	u.print(u.out.Plan(pl, view))
 	a.planWarnings(u, pl, f)
-	if len(pl.Conflicts()) > 0 {
-		u.report(conflicts(pl))
+	if u.report(append(t.obstacles, conflicts(pl)...)) {
 		return exitError
 	}
 	if f.detailed && !pl.Empty() {
@@ -116,6 +118,16 @@ func (f planFlags) check(command string) error {
 
 // target loads the configuration, opens the engine and looks at the scope.
 func (a *app) target(ctx context.Context, u *ui, f planFlags) (*target, bool) {
+	t, ok := a.opened(ctx, u, f)
+	if ok && u.report(t.look(ctx)) {
+		t.engine.Close()
+		return nil, false
+	}
+	return t, ok
+}
+
+// opened loads the configuration and opens the engine.
+func (a *app) opened(ctx context.Context, u *ui, f planFlags) (*target, bool) {
 	spec, ok := a.load(u, f.vars, f.input)
 	if !ok {
 		return nil, false
@@ -125,12 +137,7 @@ func (a *app) target(ctx context.Context, u *ui, f planFlags) (*target, bool) {
 		u.fail(err)
 		return nil, false
 	}
-	t := &target{spec: spec, engine: engine}
-	if u.report(t.look(ctx)) {
-		engine.Close()
-		return nil, false
-	}
-	return t, true
+	return &target{spec: spec, engine: engine}, true
 }
 
 // diff plans from one look.

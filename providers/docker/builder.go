@@ -130,6 +130,9 @@ func (b *builder) image(a planner.Address, ref hclspec.Val[string], agent bool) 
 		return
 	}
 	b.out.pinned[a] = f.image
+	if f.image.missing != "" {
+		b.out.lost = append(b.out.lost, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summaryImage, Detail: f.image.missing, Subject: ref.Range.Ptr()})
+	}
 	b.add(planner.KindPinned, a, ref.V, ref.Range, nil, f.image, nil)
 }
 

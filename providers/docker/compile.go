@@ -22,6 +22,7 @@ type Compiled struct {
 	resources  []planner.Resource
 	desired    map[planner.Address]desired
 	pinned     map[planner.Address]pinnedImage
+	lost       hcl.Diagnostics // of pinned images that have to be brought back
 	binds      map[planner.Address][]bind
 	declared   map[planner.Address]hcl.Range // where the worktrees of invocations are written
 	allocation planner.Allocation

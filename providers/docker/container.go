@@ -114,6 +114,10 @@ func (s containerSpec) create(ctx context.Context, e *Engine, labels map[string]
 		return "", fmt.Errorf("create container %s: another one of this name is there and is not this scope's; "+
 			"see it with \"docker inspect %s\" and remove or rename it: %w", s.name, s.name, err)
 	}
+	if err != nil && strings.Contains(err.Error(), "max-buffer-size") {
+		// The engine adds its own options for logs, and then refuses this one without the mode that goes with it.
+		return "", fmt.Errorf("create container %s: %w; the engine's daemon.json has it among its log-opts: take it out there", s.name, err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("create container %s: %w", s.name, err)
 	}

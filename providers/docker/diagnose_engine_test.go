@@ -106,7 +106,9 @@ invocation "locked" {
 `, 7, "/nowhere/at/all", root+"/link", w.engine.Info().DataDir, plain, rootOwned, w.repo, w.repo, w.repo))
 	s := w.load(text)
 	s.Lock.Images = append(s.Lock.Images, hclspec.LockImage{Ref: "sandplan-test/locked:1", Inspected: true, IDs: []string{"sha256:" + strings.Repeat("7", 64)}})
-	c, diags := w.engine.Compile(t.Context(), s, w.observe(t.Context()))
+	snap := w.observe(t.Context())
+	c, diags := w.engine.Compile(t.Context(), s, snap)
+	diags = append(diags, c.Obstacles(t.Context(), snap)...)
 
 	var got []string
 	for _, d := range diags {

@@ -61,8 +61,9 @@ func (c *Compiled) worktree(a planner.Address) string {
 	return ""
 }
 
-// Obstacles are what the gate would refuse in the worktrees of the configuration, apart from those of
-// invocations that run: their runs watch them.
+// Obstacles are what stands in the way of an apply or a run although everything can be compared: pinned
+// images that are gone and in no registry, and what the gate would refuse in the worktrees of the
+// configuration, apart from those of invocations that run: their runs watch them.
 func (c *Compiled) Obstacles(ctx context.Context, s planner.Snapshot) hcl.Diagnostics {
 	live := map[planner.Address]bool{}
 	for _, l := range s.Leases {
@@ -89,7 +90,7 @@ func (c *Compiled) Obstacles(ctx context.Context, s planner.Snapshot) hcl.Diagno
 		})
 	}
 	_ = g.Wait()
-	var diags hcl.Diagnostics
+	diags := once(c.lost)
 	for _, d := range found {
 		if d != nil {
 			diags = append(diags, d)

@@ -27,6 +27,9 @@ type pinnedImage struct {
 	// pull is REF@digest for an image that is not there and can be pulled.
 	pull    string
 	present bool
+	// missing says what to do about an image that is not there and that no registry has. It is no mistake in
+	// the configuration, and all else can be compared: see Compiled.Obstacles.
+	missing string
 }
 
 var (
@@ -77,7 +80,10 @@ func (e *Engine) findLocked(ctx context.Context, l hclspec.LockImage) (pinnedIma
 			return pinnedImage{}, err
 		}
 	}
-	if l.Digest == "" {
+	switch {
+	case l.Digest == "" && len(l.IDs) == 1:
+		return pinnedImage{ref: l.Ref, id: l.IDs[0], config: l.Config, missing: e.missingLocal(ctx, l)}, nil
+	case l.Digest == "":
 		return pinnedImage{}, &refusal{summaryImage, e.missingLocal(ctx, l)}
 	}
 	pull, err := pullRef(l.Ref, l.Digest)
@@ -158,7 +164,11 @@ func (p pinnedImage) tree() tree { return tree{"Id": p.id} }
 
 func (p pinnedImage) create(ctx context.Context, e *Engine, _ map[string]string, _ planner.IDs) (string, error) {
 	if p.pull == "" {
-		if _, err := e.imageAt(ctx, p.id); err != nil {
+		_, err := e.imageAt(ctx, p.id)
+		switch {
+		case err != nil && p.missing != "":
+			return "", errors.New(p.missing)
+		case err != nil:
 			return "", fmt.Errorf("image %s went away since it was planned: %w", p.ref, err)
 		}
 		return p.id, nil
