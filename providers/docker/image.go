@@ -152,18 +152,46 @@ func loadError(r io.Reader) error {
 	}
 }
 
+// maxTries bounds how often a call is made again that failed because other scopes removed the image.
+const maxTries = 10
+
+// provide loads the image, again when another scope's destroy removes it in the middle.
+func (i *ownImage) provide(ctx context.Context, cli *client.Client) error {
+	for try := 1; ; try++ {
+		err := i.load(ctx, cli)
+		if !isTakenAway(err) || try == maxTries {
+			return err
+		}
+		if err := pause(ctx, settleTime); err != nil {
+			return err
+		}
+	}
+}
+
 // createFrom creates a container from an image of ours. When the engine does not have the image (any
 // more: it belongs to no scope, so another scope's destroy may just have removed it), the image is
-// loaded, and the create tried once more.
+// loaded, and the create tried again.
 func createFrom(ctx context.Context, cli *client.Client, i *ownImage, create func() (string, error)) (string, error) {
-	id, err := create()
-	if !isNoSuchImage(err) {
-		return id, err
+	for try := 1; ; try++ {
+		id, err := create()
+		if !isNoSuchImage(err) && !isNoLayer(err) || try == maxTries {
+			return id, err
+		}
+		if err := i.provide(ctx, cli); err != nil {
+			return "", err
+		}
 	}
-	if err := i.load(ctx, cli); err != nil {
-		return "", err
-	}
-	return create()
+}
+
+// isTakenAway reports whether loading an image failed because it was removed at the same time. The
+// engine has no code for it, only these words (20.10 to 28.5).
+func isTakenAway(err error) bool {
+	return isNoSuchImage(err) || isNoLayer(err) || err != nil && strings.Contains(err.Error(), "failed to get layer")
+}
+
+// isNoLayer: the image was still there when the engine began, its layer was not when it got to it.
+func isNoLayer(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "layer does not exist")
 }
 
 // isNoSuchImage tells a missing image from a missing network or volume, which are 404 as well.
@@ -173,13 +201,21 @@ func isNoSuchImage(err error) bool {
 
 // removeOwnImage removes an image of ours unless a container uses it: whoever removes the last
 // container removes the image too, and nobody else can. The engine decides, because it alone sees
-// other scopes: it is asked without force and answers 409 for "in use".
+// other scopes: it is asked without force and answers 409 for "in use". Of two removals at once one
+// fails, and the image is gone all the same.
 func removeOwnImage(ctx context.Context, cli *client.Client, id string) error {
-	_, err := cli.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true})
-	if err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
-		return nil
+	for try := 1; ; try++ {
+		_, err := cli.ImageRemove(ctx, id, image.RemoveOptions{PruneChildren: true})
+		if err == nil || errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+			return nil
+		}
+		if try == maxTries || !strings.Contains(err.Error(), "unrecognized image") {
+			return fmt.Errorf("remove image %s: %w", shortID(id), err)
+		}
+		if err := pause(ctx, settleTime); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("remove image %s: %w", shortID(id), err)
 }
 
 // desiredTool is sandplan.image as one of a scope's objects.
@@ -189,7 +225,7 @@ func (d desiredTool) tree() tree { return tree{"Id": d.image.ID} }
 
 // create ignores the labels of a scope: the image belongs to the engine.
 func (d desiredTool) create(ctx context.Context, e *Engine, _ map[string]string, _ planner.IDs) (string, error) {
-	return d.image.ID, d.image.load(ctx, e.cli)
+	return d.image.ID, d.image.provide(ctx, e.cli)
 }
 
 func toolKind() kind {
@@ -198,9 +234,7 @@ func toolKind() kind {
 		table:   newTable(nil, imageRows("", "id")),
 		find:    findTool,
 		inspect: inspectImage,
-		remove: func(ctx context.Context, e *Engine, o planner.Object) error {
-			return removeOwnImage(ctx, e.cli, o.ID)
-		},
+		remove:  removeTool,
 	}
 }
 

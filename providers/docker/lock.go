@@ -51,7 +51,7 @@ type Lock struct {
 func (e *Engine) LockScope(ctx context.Context, scope planner.Scope, op string) (*Lock, error) {
 	lock, err := e.lock(ctx, scope, "", op)
 	if err == nil && op == operationDestroy {
-		if err := e.dropDeadLeases(ctx, scope); err != nil {
+		if err := errors.Join(e.dropDeadLeases(ctx, scope), e.dropDeadRemovals(ctx)); err != nil {
 			return nil, errors.Join(err, lock.Release(context.WithoutCancel(ctx)))
 		}
 	}
@@ -74,9 +74,17 @@ func (e *Engine) lock(ctx context.Context, scope planner.Scope, inv planner.Addr
 	if inv != "" {
 		l.name, l.what, kind = objectName(scope, inv, "lease"), string(inv), kindLease
 	}
+	if err := e.take(ctx, l, scope, inv, kind, op); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// take makes the container that is the lock l, or takes it over from a dead holder.
+func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv planner.Address, kind planner.Kind, op string) error {
 	holder, err := thisProcess("/proc", e.options)
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", l.what, err)
+		return fmt.Errorf("lock %s: %w", l.what, err)
 	}
 	holder.Operation, holder.Created = op, e.options.Now()
 	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but a removal
@@ -85,32 +93,32 @@ func (e *Engine) lock(ctx context.Context, scope planner.Scope, inv planner.Addr
 	for turn := 0; turn < turns; turn++ {
 		if turn > 1 {
 			if err := pause(ctx, settleTime); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		holder.ID, err = e.createLock(ctx, l.name, lockLabels(scope, inv, kind, holder))
 		if err == nil {
 			l.info = holder
-			return l, nil
+			return nil
 		}
 		if !errdefs.IsConflict(err) {
-			return nil, fmt.Errorf("lock %s: %w", l.what, err)
+			return fmt.Errorf("lock %s: %w", l.what, err)
 		}
 		other, err := e.lockNamed(ctx, l.name, scope, kind)
 		switch {
 		case errdefs.IsNotFound(err):
 			continue // released in between
 		case err != nil:
-			return nil, fmt.Errorf("lock %s: %w", l.what, err)
+			return fmt.Errorf("lock %s: %w", l.what, err)
 		case !isDead("/proc", holder, other):
-			return nil, &planner.LockedError{What: l.what, Info: other}
+			return &planner.LockedError{What: l.what, Info: other}
 		}
 		// By the ID that was seen: somebody else may have taken it over by now, and theirs must stay.
 		if err := e.removeLock(ctx, other.ID); err != nil {
-			return nil, fmt.Errorf("take over the lock of %s: %w", l.what, err)
+			return fmt.Errorf("take over the lock of %s: %w", l.what, err)
 		}
 	}
-	return nil, fmt.Errorf("lock %s: it changed hands %d times; try again", l.what, turns)
+	return fmt.Errorf("lock %s: it changed hands %d times; try again", l.what, turns)
 }
 
 func (e *Engine) createLock(ctx context.Context, name string, labels map[string]string) (string, error) {
@@ -204,7 +212,8 @@ func (e *Engine) ForceUnlock(ctx context.Context, id string) error {
 	if full := treeID(v); len(full) < len(id) || full[:len(id)] != id {
 		return fmt.Errorf("%q is a name and not the ID of a lock", id)
 	}
-	if owner, ok := readIdentity(labelsOf(treeLabels(v))); !ok || !isLock(owner.kind) || treeStatus(v) != planner.StatusCreated {
+	owner, ok := readIdentity(labelsOf(treeLabels(v)))
+	if ok = ok && isLock(owner.kind) || owner.kind == kindRemoval; !ok || treeStatus(v) != planner.StatusCreated {
 		return fmt.Errorf("container %s is not a lock of sandplan's", shortID(treeID(v)))
 	}
 	if err := e.removeLock(ctx, treeID(v)); err != nil {

@@ -113,6 +113,10 @@ func (d desiredShim) seed(ctx context.Context, e *Engine, labels map[string]stri
 	if err != nil && !errdefs.IsConflict(err) {
 		return fmt.Errorf("create container %s, which fills volume %s: %w", name, d.name(), err)
 	}
+	// As the first container of a scope it is what keeps the image from now on.
+	if err := own.keep(ctx, e); err != nil {
+		return fmt.Errorf("keep the image of container %s: %w", name, err)
+	}
 	return nil
 }
 

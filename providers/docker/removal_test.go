@@ -1,0 +1,89 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// someImage is the ID of an image that is nowhere, another one in each process.
+func someImage(t *testing.T) string {
+	sum := sha256.Sum256([]byte(unique(t.Name())))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// announce makes what is there while an image is removed, by a process that started at a time.
+func announce(t *testing.T, e *Engine, image string, started uint64) string {
+	t.Helper()
+	by, err := thisProcess("/proc", e.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if started != 0 {
+		by.StartTime = started
+	}
+	id, err := e.createLock(t.Context(), removalName(image), lockLabels(planner.Scope{}, "", kindRemoval, by))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.removeLock(context.Background(), id) })
+	return id
+}
+
+func announced(t *testing.T, e *Engine, image string) bool {
+	t.Helper()
+	_, err := e.lockNamed(t.Context(), removalName(image), planner.Scope{}, kindRemoval)
+	if err != nil && !errdefs.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestRemovalIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	e, image := openEngine(t), someImage(t)
+	id := announce(t, e, image, 0)
+	over := make(chan error, 1)
+	go func() { over <- e.waitRemoved(t.Context(), image) }()
+	select {
+	case err := <-over:
+		t.Fatalf("nobody waits for a removal that is going on: %v", err)
+	case <-time.After(5 * settleTime):
+	}
+	// The way out when whoever announced it died on another machine.
+	if err := e.ForceUnlock(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemovalOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	e, image := openEngine(t), someImage(t)
+	const longAgo = 1 // this process's number belonged to another one then
+	announce(t, e, image, longAgo)
+	if err := e.waitRemoved(t.Context(), image); err != nil {
+		t.Errorf("a dead process is waited for: %v", err)
+	}
+	if err := removeTool(t.Context(), e, planner.Object{ID: image}); err != nil {
+		t.Errorf("the removal cannot be taken over: %v", err)
+	}
+	if announced(t, e, image) {
+		t.Error("the removal is over, and still announced")
+	}
+	announce(t, e, image, longAgo)
+	if err := e.dropDeadRemovals(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if announced(t, e, image) {
+		t.Error("what a dead process announced stays")
+	}
+}
