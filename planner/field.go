@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -67,70 +66,19 @@ type Value struct {
 // and spellings are the business of the kind that declares the field: v is already normalised.
 // It panics when v has no JSON form, which only a mistake in a kind's table can cause.
 func JSON(v any) Value {
-	switch v := v.(type) { // nearly all values are one of these, and a plan has some ten thousand
-	case nil:
-		return Value{text: "null"}
-	case bool:
-		return Value{text: strconv.FormatBool(v)}
-	case string:
-		if isPlain(v) {
-			return Value{text: `"` + v + `"`}
-		}
-	case json.Number:
-		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && strconv.FormatInt(n, 10) == string(v) {
-			return Value{text: string(v)}
-		}
+	var short [64]byte // nearly all values are
+	if b, ok := appendTree(short[:0], v); ok {
+		return Value{text: string(b)}
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(fmt.Sprintf("value without a JSON form: %v", err))
-	}
-	text := bytes.TrimSpace(buf.Bytes())
-	if isTree(v) {
-		return Value{text: string(text)}
-	}
-	// A struct's fields come in the order of their declaration: decode once more so that keys are sorted.
+	// A struct's fields come in the order of their declaration: decode so that keys are sorted.
 	var tree any
-	dec := json.NewDecoder(bytes.NewReader(text))
+	dec := json.NewDecoder(bytes.NewReader(encoded(v)))
 	dec.UseNumber()
 	if err := dec.Decode(&tree); err != nil {
 		panic(fmt.Sprintf("value that does not decode: %v", err))
 	}
-	buf.Reset()
-	if err := enc.Encode(tree); err != nil {
-		panic(fmt.Sprintf("value without a JSON form: %v", err))
-	}
-	return Value{text: string(bytes.TrimSpace(buf.Bytes()))}
-}
-
-// isTree reports whether v is made of what JSON decodes to: its keys are written in order as it is.
-func isTree(v any) bool {
-	switch v := v.(type) {
-	case nil, bool, string, json.Number:
-		return true
-	case []any:
-		return !slices.ContainsFunc(v, func(x any) bool { return !isTree(x) })
-	case map[string]any:
-		for _, x := range v {
-			if !isTree(x) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// isPlain reports whether a text is the same in JSON, but for the quotes.
-func isPlain(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
+	b, _ := appendTree(nil, tree) // decoded JSON is such a tree
+	return Value{text: string(b)}
 }
 
 // Ref is the engine ID of the object at a, whatever it is or will be.
@@ -345,16 +293,6 @@ func Declared(fields []Field) []byte {
 		b = append(appendText(b, string(f.Value.ref)), '}')
 	}
 	return append(b, '}')
-}
-
-// appendText appends s as JSON. Every plan writes some hundred thousand paths, which are plain ASCII.
-func appendText(b []byte, s string) []byte {
-	if !isPlain(s) {
-		return append(b, JSON(s).text...)
-	}
-	b = append(b, '"')
-	b = append(b, s...)
-	return append(b, '"')
 }
 
 // Digest is the SHA-256 of Declared(fields), in hex.
