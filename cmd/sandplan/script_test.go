@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +18,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
-	"github.com/sandplan/sandplan/testfixtures/image/scratch"
 )
 
 // TestScripts runs the built binary on the real engine, as users do: it is what agents' images and proxies
@@ -138,16 +135,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 // image TAG loads an image that holds the test agent, and removes its tag when the script ends.
 func loadImage(ts *testscript.TestScript, socket string, args []string) {
-	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{
-		{Path: "/agent", Source: ts.Getenv("AGENT"), Mode: 0o755},
-	}})
-	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	_, err = scratch.Load(ctx, socket, args[0], img)
-	ts.Check(err)
-	ts.Defer(func() { _ = exec.Command("docker", "image", "rm", args[0]).Run() })
+	loadAgent(scriptT{ts}, socket, ts.Getenv("AGENT"), args[0])
 }
+
+// scriptT is a script as loadAgent sees a test.
+type scriptT struct{ *testscript.TestScript }
+
+func (s scriptT) Cleanup(f func())  { s.Defer(f) }
+func (s scriptT) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
 
 // project NAME removes what a scope of this name may have left on the engine, now and when the script ends.
 func project(ts *testscript.TestScript, _ bool, args []string) {

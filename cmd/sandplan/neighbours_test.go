@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
+	"github.com/sandplan/sandplan/testfixtures/image/scratch"
+)
+
+// TestNeighbours applies and destroys two projects on one engine at the same time, over and over. They
+// have sandplan.image in common, and no destroy takes it from the neighbour that has just applied.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	const projects, rounds = 2, 2
+	socket, bin := dockertest.Socket(t), build(t)
+	var all sync.WaitGroup
+	for i := range projects {
+		n := newNeighbour(t, socket, bin, i)
+		all.Go(func() {
+			if n.run("init") != nil {
+				return
+			}
+			for range rounds {
+				for _, command := range []string{"apply -auto-approve", "drift", "plan -detailed-exitcode", "destroy -auto-approve"} {
+					if n.run(command) != nil {
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+type neighbour struct {
+	t            *testing.T
+	bin, dir     string
+	socket, name string
+}
+
+func newNeighbour(t *testing.T, socket, bin string, i int) *neighbour {
+	t.Helper()
+	n := &neighbour{t: t, bin: bin, dir: t.TempDir(), socket: socket, name: fmt.Sprintf("spcli-neighbour-%d", i)}
+	tag := "sandplan-cli-neighbour/" + n.name + ":1"
+	loadAgent(t, socket, filepath.Join(bin, "agent"), tag)
+	config := fmt.Sprintf(`
+sandplan {
+  project = %q
+}
+
+provider "docker" {
+  subnet_pool = "10.233.%d.0/21"
+  dns         = ["192.0.2.53"]
+}
+
+vendor "local" {
+  kind    = "custom"
+  image   = %q
+  command = ["/agent"]
+
+  host "vendor.example" {
+    addresses = ["10.9.9.9"]
+  }
+}
+
+invocation "one" {
+  vendor   = vendor.local
+  phase    = phase.planning
+  worktree = "work"
+}
+`, n.name, 48+8*i, tag)
+	if err := os.MkdirAll(filepath.Join(n.dir, "work"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(n.dir, "sandplan.hcl"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.command(context.Background(), "destroy -auto-approve").Run() })
+	return n
+}
+
+// loadAgent loads the test agent as an image that no other test has: whoever removes a test's image, which is
+// there as long as it has a tag, must not do so while another test tags the same one.
+func loadAgent(t interface {
+	Cleanup(func())
+	Fatal(...any)
+}, socket, agent, tag string) {
+	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{
+		{Path: "/agent", Source: agent, Mode: 0o755}, {Path: "/tag", Content: []byte(tag), Mode: 0o444}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := scratch.Load(ctx, socket, tag, img); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exec.Command("docker", "image", "rm", tag).Run() })
+}
+
+func (n *neighbour) command(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(n.bin, "sandplan"), strings.Fields(line)...)
+	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), "DOCKER_HOST=unix://"+n.socket)
+	return cmd
+}
+
+// run is one command, which has to succeed.
+func (n *neighbour) run(line string) error {
+	ctx, cancel := context.WithTimeout(n.t.Context(), 3*time.Minute)
+	defer cancel()
+	out, err := n.command(ctx, line).CombinedOutput()
+	if err != nil {
+		n.t.Errorf("%s: sandplan %s: %v\n%s", n.name, line, err, out)
+	}
+	return err
+}
