@@ -19,6 +19,7 @@ import (
 type builder struct {
 	ctx    context.Context
 	engine *Engine
+	seal   Seal
 	spec   *hclspec.Spec // a copy, whose lock file knows what images on the engine hold
 	diags  hcl.Diagnostics
 	out    *Compiled
@@ -173,7 +174,7 @@ func (b *builder) invocation(inv hclspec.Invocation, x exposure) {
 	if vendor == nil || phase == nil || tree.err != nil {
 		return
 	}
-	command, err := policy.Seal(b.spec, inv.Address)
+	command, err := b.seal(b.spec, inv.Address)
 	if err != nil {
 		b.report(inv.Range, "", &refusal{summarySeal, sentence(err)})
 		return

@@ -28,10 +28,18 @@ type Compiled struct {
 	allocation planner.Allocation
 }
 
+// Seal makes the command of an invocation's agent.
+type Seal func(s *hclspec.Spec, invocation string) (policy.Command, error)
+
 // Compile turns a configuration into objects. All mistakes that the engine and the host show are
 // reported in one run; Compiled is complete only when none is an error.
 func (e *Engine) Compile(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot) (*Compiled, hcl.Diagnostics) {
-	b := &builder{ctx: ctx, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
+	return e.CompileSealed(ctx, s, snap, policy.Seal)
+}
+
+// CompileSealed is Compile with the commands of agents sealed by the caller's choice. Only policy can seal.
+func (e *Engine) CompileSealed(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal Seal) (*Compiled, hcl.Diagnostics) {
+	b := &builder{ctx: ctx, seal: seal, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
 		out: &Compiled{engine: e, scope: planner.Scope{Project: s.Project.V, Workspace: s.Workspace},
 			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}, declared: map[planner.Address]hcl.Range{}}}
 	if len(s.Invocations) > 0 {
