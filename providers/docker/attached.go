@@ -1,16 +1,27 @@
 package docker
 
-import "github.com/sandplan/sandplan/planner"
+import (
+	"context"
+
+	"github.com/sandplan/sandplan/planner"
+)
 
 // strangers are the containers on a network that have no business there: those that are attached now,
 // and those that will be when they start, which no list of endpoints names.
-func strangers(l *look, v tree) map[string]any {
+func strangers(ctx context.Context, l *look, v tree) (map[string]any, error) {
 	id, _ := readIdentity(labelsOf(v["Labels"]))
 	out := map[string]any{}
 	endpoints, _ := dict(v["Containers"]).(map[string]any)
-	for container, endpoint := range endpoints {
-		if !belongs(id.address, l.refs[container]) {
-			out[container] = endpoint
+	for _, container := range sortedKeys(endpoints) {
+		if belongs(id.address, l.refs[container]) {
+			continue
+		}
+		stranger, err := l.isStranger(ctx, v, container, endpoints[container])
+		if err != nil {
+			return nil, err
+		}
+		if stranger {
+			out[container] = endpoints[container]
 		}
 	}
 	// 20.10 keeps what it was given: the ID where we bind, the name where people do, and it starts a
@@ -22,7 +33,7 @@ func strangers(l *look, v tree) map[string]any {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // joining are the containers that name a network, by what they call it (its ID or its name) and their ID.

@@ -59,6 +59,8 @@ type Engine struct {
 	kinds   []kind
 	apart   apart
 	joins   joinMemo
+	// passing is passingLimit.
+	passing time.Duration
 	// proved is set once it is certain that the engine sees this machine's files.
 	proof  sync.Mutex
 	proved bool
@@ -86,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, host: host, http: &http.Client{
+	e := &Engine{options: o, host: host, passing: passingLimit, http: &http.Client{
 		Transport:     newTransport(host.socket, o.Getenv),
 		CheckRedirect: client.CheckRedirect,
 	}, kinds: kinds(), apart: namespacesOf(host.socket, "/proc"), own: lazyOwnImage(o)}

@@ -84,7 +84,9 @@ func (l *look) running(ctx context.Context, others []tree) ([]tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		others = l.others(all)
+		if others, err = l.withoutLatecomers(ctx, l.others(all)); err != nil {
+			return nil, err
+		}
 		for _, c := range others {
 			l.seeMounts(c, l.volumes())
 		}

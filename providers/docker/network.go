@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/network"
@@ -163,9 +164,8 @@ func inspectNetwork(ctx context.Context, e *Engine, id string) (tree, error) {
 func completeNetwork(ctx context.Context, l *look, v tree) error {
 	bridge, _ := lookup(v, mustParsePath(pathBridge)).(string)
 	// A container that starts or ends just now is in one of the two lists only: look again.
-	const attempts = 3
-	for attempt := 1; ; attempt++ {
-		state, err := l.bridge(bridge, attempt > 1)
+	for w := l.waitFor(v); ; {
+		state, err := l.bridge(bridge, w.again)
 		if err != nil {
 			return err
 		}
@@ -177,16 +177,17 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 			v["Containers"] = fresh["Containers"]
 		}
 		endpoints, _ := dict(v["Containers"]).(map[string]any)
-		if state.ports == len(endpoints) || attempt == attempts {
+		if state.ports == len(endpoints) || w.over() {
 			v["Bridge"] = observedBridge(bridge, state, state.ports-len(endpoints))
 			break
 		}
-		if err := pause(ctx, settleTime); err != nil {
+		if err := w.pause(ctx); err != nil {
 			return err
 		}
 	}
-	v["Containers"] = strangers(l, v)
-	return nil
+	attached, err := strangers(ctx, l, v)
+	v["Containers"] = attached
+	return err
 }
 
 func createNetwork(ctx context.Context, e *Engine, name string, r network.CreateOptions, labels map[string]string) (string, error) {
@@ -218,26 +219,43 @@ func createNetwork(ctx context.Context, e *Engine, name string, r network.Create
 // removeNetwork removes a network of ours. Whatever somebody else attached to it is detached first: the
 // endpoint is part of our network, and would keep it alive.
 func removeNetwork(ctx context.Context, e *Engine, o planner.Object) error {
-	err := e.cli.NetworkRemove(ctx, o.ID)
-	if err != nil && strings.Contains(err.Error(), "has active endpoints") {
+	for waited := time.Duration(0); ; waited += patienceStep {
+		err := e.cli.NetworkRemove(ctx, o.ID)
+		if err == nil || errdefs.IsNotFound(err) {
+			return nil
+		}
+		if !strings.Contains(err.Error(), "has active endpoints") || waited >= patience {
+			return fmt.Errorf("remove network %s: %w", o.Name, err)
+		}
 		if err := detachAll(ctx, e, o); err != nil {
 			return err
 		}
-		err = e.cli.NetworkRemove(ctx, o.ID)
+		if waited == 0 {
+			continue
+		}
+		if err := pause(ctx, patienceStep); err != nil {
+			return fmt.Errorf("remove network %s: %w", o.Name, err)
+		}
 	}
-	if err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove network %s: %w", o.Name, err)
-	}
-	return nil
 }
 
 func detachAll(ctx context.Context, e *Engine, o planner.Object) error {
 	v, err := inspectNetwork(ctx, e, o.ID)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("see who is attached to network %s: %w", o.Name, err)
 	}
 	endpoints, _ := v["Containers"].(map[string]any)
 	for _, container := range sortedKeys(endpoints) {
+		if strings.HasPrefix(container, endpointPrefix) {
+			// Its container is ending, and it goes by itself; one that a dead engine left goes by its name.
+			endpoint, _ := endpoints[container].(map[string]any)
+			name, _ := endpoint["Name"].(string)
+			_ = e.cli.NetworkDisconnect(ctx, o.ID, name, true) // what is still there, the next attempt tells
+			continue
+		}
 		if err := e.cli.NetworkDisconnect(ctx, o.ID, container, true); err != nil && !errdefs.IsNotFound(err) {
 			return fmt.Errorf("detach container %s from network %s: %w", shortID(container), o.Name, err)
 		}
