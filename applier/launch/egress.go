@@ -12,7 +12,8 @@ import (
 
 // Egress is what went through the proxy, and what did not.
 type Egress struct {
-	// Allowed and Refused count by HOST:PORT.
+	// Allowed and Refused count by HOST:PORT. What asked for something else stands under what it asked for,
+	// quoted, and what asked for nothing under NoTarget.
 	Allowed map[string]int64 `json:"allowed,omitempty"`
 	Refused map[string]int64 `json:"refused,omitempty"`
 	// Up and Down are the bytes of closed tunnels.
@@ -50,6 +51,19 @@ type egressLine struct {
 	Up       int64  `json:"up"`
 	Down     int64  `json:"down"`
 	Count    int64  `json:"count"`
+}
+
+// NoTarget counts refusals of what named no target: it was no request of a proxy at all.
+const NoTarget = "(no target)"
+
+func (e egressLine) target() string {
+	switch {
+	case e.Host == "":
+		return NoTarget
+	case e.Port == 0:
+		return strconv.Quote(e.Host)
+	}
+	return net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 }
 
 // maxEgressLine is far above any line that the proxy writes: it comes from a process that talks to a
@@ -99,7 +113,7 @@ func (l *egressLog) line(b []byte) {
 		l.incomplete(fmt.Sprintf("line %d came where %d was due", e.Seq, l.sum.Lines))
 		l.sum.Lines = e.Seq
 	}
-	where := net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
+	where := e.target()
 	switch {
 	case e.Event == "decision" && e.Decision == "allow":
 		l.sum.Allowed[where]++

@@ -216,7 +216,7 @@ func (r *run) treeDecide(reason string, err error, fs []planner.Finding) {
 	d := *r.decision
 	d.Findings = append(d.Findings[:len(d.Findings):len(d.Findings)], fs...)
 	if err != nil {
-		d.Findings = append(d.Findings, r.treeFinding(reason+": "+err.Error()))
+		d.Findings = append(d.Findings, r.treeFinding("left a worktree that could not be looked over: "+err.Error()))
 	}
 	r.decision = &d
 }

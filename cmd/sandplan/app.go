@@ -45,7 +45,7 @@ type app struct {
 	chdir       func(string) error
 	getwd       func() (string, error)
 	now         func() time.Time
-	signals     <-chan os.Signal
+	listen      func() (signals <-chan os.Signal, stop func())
 
 	global globalFlags
 	cwd    string

@@ -29,7 +29,7 @@ func newTestApp(t *testing.T) *testApp {
 		getenv: func(name string) string { return ta.env[name] },
 		stdin:  strings.NewReader(""), stdout: stream{&ta.out, 0}, stderr: stream{&ta.err, 0},
 		chdir: func(string) error { return nil }, getwd: func() (string, error) { return ta.dir, nil },
-		now: func() time.Time { return time.Unix(0, 0) }, signals: ta.signal,
+		now: func() time.Time { return time.Unix(0, 0) }, listen: func() (<-chan os.Signal, func()) { return ta.signal, func() {} },
 	}
 	return ta
 }

@@ -73,7 +73,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) int {
 	}
 	in := a.watchWork(ctx, u)
 	defer in.done()
-	spec, ok := a.load(u, f.vars, f.input)
+	spec, ok := a.load(in.firstContext(), u, f.vars, f.input)
 	if !ok {
 		return exitError
 	}

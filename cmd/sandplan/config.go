@@ -65,13 +65,17 @@ func (a *app) workspace() string {
 
 // load reads, evaluates and checks the configuration. It prints what is wrong with it; the second result
 // is false when that forbids to go on.
-func (a *app) load(u *ui, vars varFlags, ask bool) (*hclspec.Spec, bool) {
+func (a *app) load(ctx context.Context, u *ui, vars varFlags, ask bool) (*hclspec.Spec, bool) {
 	values := hclspec.Vars{Env: a.environ, Args: vars.args}
 	if ask && a.interactive && !a.global.json {
-		values.Ask = func(v hclspec.Variable) (string, bool) { return u.askVariable(v) }
+		values.Ask = func(v hclspec.Variable) (string, bool) { return u.askVariable(ctx, v) }
 	}
 	spec, diags := hclspec.Load(a.source(), values, policy.Catalog())
 	u.sources(spec.Sources)
+	if ctx.Err() != nil { // pressed at a question, which then is no value, and no mistake
+		u.fail(ctx.Err())
+		return nil, false
+	}
 	if !diags.HasErrors() {
 		diags = append(diags, policy.Check(spec)...)
 	}
@@ -79,8 +83,8 @@ func (a *app) load(u *ui, vars varFlags, ask bool) (*hclspec.Spec, bool) {
 }
 
 // askVariable asks for the value of a variable that has none.
-func (u *ui) askVariable(v hclspec.Variable) (string, bool) {
-	answer := u.ask(context.Background(), u.human.AskVariable(v.Name, v.Description))
+func (u *ui) askVariable(ctx context.Context, v hclspec.Variable) (string, bool) {
+	answer := u.ask(ctx, u.human.AskVariable(v.Name, v.Description))
 	return answer, answer != ""
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker"
 )
 
 type destroyFlags struct {
@@ -77,7 +78,12 @@ func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 	if !a.approved(in, u, f.applyFlags, pl) {
 		return exitError
 	}
-	result, err := a.walk(in, u, pl, remover{engine}, held, f.parallelism)
+	return a.carryOutDestroy(in, u, engine, pl, held, f.parallelism)
+}
+
+// carryOutDestroy removes what a plan says, and ends with the summary.
+func (a *app) carryOutDestroy(in interrupts, u *ui, engine *docker.Engine, pl *planner.Plan, held *docker.Lock, parallelism int) int {
+	result, err := a.walk(in, u, pl, remover{engine}, held, parallelism)
 	if err != nil {
 		u.printErr(u.err.Gap())
 		u.fail(err)

@@ -154,10 +154,15 @@ func hclFiles(arg string, recursive bool) ([]string, error) {
 			return err
 		case d.IsDir() && path != arg && (!recursive || strings.HasPrefix(d.Name(), ".")):
 			return filepath.SkipDir
-		case d.Type().IsRegular() && strings.HasSuffix(path, ".hcl") && !strings.HasPrefix(d.Name(), "."):
+		case d.IsDir() || !strings.HasSuffix(path, ".hcl") || strings.HasPrefix(d.Name(), "."):
+			return nil
+		}
+		// A link to a file is read by plan, so it is ours, too; a link that leads nowhere is told.
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().IsRegular() {
 			files = append(files, path)
 		}
-		return nil
+		return err
 	})
 	return files, err
 }

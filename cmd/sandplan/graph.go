@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ uplink, and the hosts that each vendor's agents reach. It needs no engine. SVG n
 DOT and Mermaid are for those who have one.`,
 		Example: "sandplan graph -out=sandboxes.svg\nsandplan graph -format=mermaid",
 		Args:    noArguments,
-		RunE:    a.action(func(*cobra.Command, []string) int { return a.graph(f) }),
+		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.graph(cmd.Context(), f) }),
 	}
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
@@ -48,7 +49,7 @@ DOT and Mermaid are for those who have one.`,
 	return cmd
 }
 
-func (a *app) graph(f graphFlags) int {
+func (a *app) graph(ctx context.Context, f graphFlags) int {
 	u := a.ui()
 	format, err := f.chosen()
 	if err != nil {
@@ -57,7 +58,7 @@ func (a *app) graph(f graphFlags) int {
 	if f.plan != "" && len(f.vars.args) > 0 {
 		return a.fail(misuse("graph", "-plan and variables exclude each other: the plan says it all"))
 	}
-	spec, ok := a.drawn(u, f)
+	spec, ok := a.drawn(ctx, u, f)
 	if !ok {
 		return exitError
 	}
@@ -104,9 +105,9 @@ func (f graphFlags) chosen() (string, error) {
 }
 
 // drawn is the configuration of the picture.
-func (a *app) drawn(u *ui, f graphFlags) (*hclspec.Spec, bool) {
+func (a *app) drawn(ctx context.Context, u *ui, f graphFlags) (*hclspec.Spec, bool) {
 	if f.plan == "" {
-		return a.load(u, f.vars, f.input)
+		return a.load(ctx, u, f.vars, f.input)
 	}
 	_, spec, ok := a.readSaved(u, f.plan)
 	return spec, ok

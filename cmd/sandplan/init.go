@@ -56,12 +56,12 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 	if dir, none := a.noConfiguration(); none && f.lockfile == "" {
 		return a.writeStarter(u, dir)
 	}
-	spec, ok := a.loadForInit(u, f)
+	in := a.watch(ctx, false, nil)
+	defer in.done()
+	spec, ok := a.loadForInit(in.ctx, u, f)
 	if !ok {
 		return exitError
 	}
-	in := a.watch(ctx, false, nil)
-	defer in.done()
 	engine, err := a.open(in.ctx, spec.Provider.Host.V, spec.Dir)
 	if err != nil {
 		u.fail(err)
@@ -122,7 +122,7 @@ func (a *app) writeStarter(u *ui, dir string) int {
 
 // loadForInit reads the configuration as far as init needs it. Images rarely depend on variables, so
 // these are asked for only when they do.
-func (a *app) loadForInit(u *ui, f initFlags) (*hclspec.Spec, bool) {
+func (a *app) loadForInit(ctx context.Context, u *ui, f initFlags) (*hclspec.Spec, bool) {
 	spec, diags := hclspec.Load(a.source(), hclspec.Vars{Unknown: true, Env: a.environ, Args: f.vars.args}, policy.Catalog())
 	u.sources(spec.Sources)
 	if u.report(diags) {
@@ -134,7 +134,7 @@ func (a *app) loadForInit(u *ui, f initFlags) (*hclspec.Spec, bool) {
 	}
 	values := hclspec.Vars{Env: a.environ, Args: f.vars.args}
 	if f.input && a.interactive {
-		values.Ask = func(v hclspec.Variable) (string, bool) { return u.askVariable(v) }
+		values.Ask = func(v hclspec.Variable) (string, bool) { return u.askVariable(ctx, v) }
 	}
 	spec, diags = hclspec.Load(a.source(), values, policy.Catalog())
 	u.sources(spec.Sources)

@@ -17,13 +17,14 @@ func (a *app) watch(parent context.Context, graceful bool, said func(n int)) int
 	ctx, cancel := context.WithCancel(parent)
 	first, second, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	finished := make(chan struct{})
+	signals, stop := a.listen()
 	go func() {
 		defer close(finished)
 		for n := 1; n <= 2; n++ {
 			select {
 			case <-end:
 				return
-			case <-a.signals:
+			case <-signals:
 			}
 			// The line first: whatever the signal sets off may print, too.
 			if said != nil {
@@ -42,6 +43,7 @@ func (a *app) watch(parent context.Context, graceful bool, said func(n int)) int
 	return interrupts{ctx: ctx, first: first, second: second, done: func() {
 		close(end)
 		<-finished
+		stop()
 		cancel()
 	}}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sandplan/sandplan/providers/docker"
 	"github.com/sandplan/sandplan/providers/docker/codex"
 	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/probe"
 	"github.com/sandplan/sandplan/providers/docker/shim"
 )
 
@@ -37,6 +38,8 @@ func main() {
 			os.Exit(egress.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case policy.CodexCommand:
 			os.Exit(codex.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		case policy.ProbeCommand:
+			os.Exit(probe.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "bridge":
 			os.Exit(docker.BridgeMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
@@ -61,8 +64,6 @@ func fromProcess() (*app, error) {
 	}
 	// A reader that goes away (sandplan apply | head) must not end an apply half-way.
 	signal.Ignore(syscall.SIGPIPE)
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	home, _ := os.UserHomeDir() // without one there is no docker context either
 	host, err := os.Hostname()
 	if err != nil {
@@ -72,8 +73,16 @@ func fromProcess() (*app, error) {
 		version: version, self: self, home: home, host: host, who: userName() + "@" + host,
 		environ: os.Environ(), getenv: os.Getenv, interactive: term.IsTerminal(int(os.Stdin.Fd())),
 		stdin: os.Stdin, stdout: stream{os.Stdout, columns(os.Stdout)}, stderr: stream{os.Stderr, columns(os.Stderr)},
-		chdir: os.Chdir, getwd: os.Getwd, now: time.Now, signals: signals,
+		chdir: os.Chdir, getwd: os.Getwd, now: time.Now, listen: listen,
 	}, nil
+}
+
+// listen begins to take signals. Until then, and afterwards, they end the process: a command that waits for
+// nothing but its own input needs no more.
+func listen() (<-chan os.Signal, func()) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return signals, func() { signal.Stop(signals) }
 }
 
 // userName is for people who find a lock. A user without an entry is known by number.

@@ -128,7 +128,7 @@ func (a *app) target(ctx context.Context, u *ui, f planFlags) (*target, bool) {
 
 // opened loads the configuration and opens the engine.
 func (a *app) opened(ctx context.Context, u *ui, f planFlags) (*target, bool) {
-	spec, ok := a.load(u, f.vars, f.input)
+	spec, ok := a.load(ctx, u, f.vars, f.input)
 	if !ok {
 		return nil, false
 	}
@@ -155,12 +155,11 @@ func (a *app) diff(u *ui, t *target, f planFlags) (planner.Options, *planner.Pla
 }
 
 func (a *app) planView(t *target, pl *planner.Plan) render.PlanView {
-	alloc := t.compiled.Allocation()
-	v := render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String()}
-	if !pl.Destroy {
-		v.Permissions = unread(permissions(t.spec, pl), pl)
+	if pl.Destroy {
+		return render.PlanView{}
 	}
-	return v
+	alloc := t.compiled.Allocation()
+	return render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissions(t.spec, pl), pl)}
 }
 
 // planWarnings are printed below a plan, where they are seen.

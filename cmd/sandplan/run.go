@@ -103,7 +103,7 @@ network. It takes the invocation's lease: while an agent runs there, it is refus
 func (a *app) run(ctx context.Context, f runFlags, args []string) int {
 	u := a.ui()
 	u.quiet = true
-	spec, ok := a.load(u, f.vars, f.input)
+	spec, ok := a.load(ctx, u, f.vars, f.input)
 	if !ok {
 		return a.refused(u, "the configuration is not valid")
 	}

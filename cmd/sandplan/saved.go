@@ -39,18 +39,42 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 		return exitError
 	}
 	defer a.release(u, held)
-	if u.report(t.look(in.ctx)) {
+	pl, ok := a.planAgain(in.ctx, u, saved, t)
+	if !ok {
 		return exitError
 	}
-	if err := verify(saved, t); err != nil {
-		u.fail(err)
-		return exitError
-	}
-	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
 	if !saved.Options.Takeover && u.report(inUse(pl)) {
 		return exitError
 	}
+	if pl.Destroy {
+		return a.carryOutDestroy(in, u, t.engine, pl, held, f.parallelism)
+	}
 	return a.carryOut(in, u, t, pl, held, f.parallelism)
+}
+
+// planAgain makes the plan that was saved from what it holds and what the engine has now, and refuses when
+// that is not the same any more. What is to be destroyed stands in labels: worktrees and images may be gone.
+func (a *app) planAgain(ctx context.Context, u *ui, saved *planner.SavedPlan, t *target) (*planner.Plan, bool) {
+	var wanted []planner.Resource
+	var err error
+	if saved.Options.Destroy {
+		if t.snap, err = t.engine.Observe(ctx, scopeOf(t.spec)); err == nil {
+			err = verifySeen(saved, t.snap)
+		}
+	} else {
+		if u.report(t.look(ctx)) {
+			return nil, false
+		}
+		wanted = t.compiled.Resources()
+		if err = verifySeen(saved, t.snap); err == nil {
+			err = saved.VerifyWanted(wanted)
+		}
+	}
+	if err != nil {
+		u.fail(err)
+		return nil, false
+	}
+	return planner.Diff(wanted, t.snap, saved.Options), true
 }
 
 // openSaved reads a saved plan, checks its configuration again, and opens the engine. Nothing in the file is
@@ -91,15 +115,12 @@ func (a *app) readSaved(u *ui, path string) (*planner.SavedPlan, *hclspec.Spec, 
 	return saved, spec, true
 }
 
-// verify holds a saved plan against what its configuration compiles to now, and against the engine.
-func verify(f *planner.SavedPlan, t *target) error {
-	if err := f.VerifyEngine(t.snap); err != nil {
+// verifySeen holds a saved plan against the engine.
+func verifySeen(f *planner.SavedPlan, now planner.Snapshot) error {
+	if err := f.VerifyEngine(now); err != nil {
 		return err
 	}
-	if err := f.VerifyFresh(t.snap); err != nil {
-		return err
-	}
-	return f.VerifyWanted(t.compiled.Resources())
+	return f.VerifyFresh(now)
 }
 
 // planFault words the faults of a saved plan.

@@ -123,14 +123,10 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 		return exitError
 	}
 	defer t.engine.Close()
-	if u.report(t.look(in.ctx)) {
+	pl, ok := a.planAgain(in.ctx, u, saved, t)
+	if !ok {
 		return exitError
 	}
-	if err := verify(saved, t); err != nil {
-		u.fail(err)
-		return exitError
-	}
-	pl := planner.Diff(t.compiled.Resources(), t.snap, saved.Options)
 	if f.permissions {
 		return a.printPermissions(u, f, permissions(t.spec, pl))
 	}
@@ -154,7 +150,11 @@ func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics
 			ids[c.Addr] = c.Object.ID
 		}
 	}
-	outs, diags := t.spec.EvalOutputs(t.compiled.Live(ids))
+	var outs map[string]hclspec.Output
+	var diags hcl.Diagnostics
+	if !pl.Destroy { // nothing is compiled then, and no output has a value afterwards
+		outs, diags = t.spec.EvalOutputs(t.compiled.Live(ids))
+	}
 	return machine.Document(machine.NewPlan(machine.PlanInput{
 		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec), Version: a.version, Now: a.now(),
 	})), diags

@@ -103,10 +103,12 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 	if f.all && (len(args) > 0 || f.id != "" || f.project != "") {
 		return a.fail(misuse("state list", "-all lists scopes, so addresses, -id and -project mean nothing to it"))
 	}
+	in := a.watch(ctx, false, nil)
+	defer in.done()
 	if f.all {
-		return a.listScopes(ctx, u)
+		return a.listScopes(in.ctx, u)
 	}
-	snap, ok := a.observed(ctx, u, f.project)
+	snap, ok := a.observed(in.ctx, u, f.project)
 	if !ok {
 		return exitError
 	}
@@ -153,7 +155,9 @@ func (a *app) stateShow(ctx context.Context, f stateFlags, args []string) int {
 	if u.report(diags) {
 		return exitError
 	}
-	snap, ok := a.observed(ctx, u, f.project)
+	in := a.watch(ctx, false, nil)
+	defer in.done()
+	snap, ok := a.observed(in.ctx, u, f.project)
 	if !ok {
 		return exitError
 	}

@@ -3,13 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/sandplan/sandplan/applier"
@@ -159,74 +157,6 @@ func (u *ui) notices(texts []string) {
 		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: summary, Detail: detail})
 	}
 	u.warn(diags, false)
-}
-
-// fail prints an error, the parts of a gathered one each by itself.
-func (u *ui) fail(err error) {
-	u.printErr(u.err.Diagnostics(asDiagnostics(err)))
-}
-
-// asDiagnostics turns errors into what people read: address, place and text of each.
-func asDiagnostics(err error) hcl.Diagnostics {
-	var many *multierror.Error
-	if errors.As(err, &many) {
-		var out hcl.Diagnostics
-		for _, e := range many.Errors {
-			out = append(out, asDiagnostics(e)...)
-		}
-		return out
-	}
-	var diags hcl.Diagnostics
-	if errors.As(err, &diags) {
-		return diags
-	}
-	if d, ok := planFault(err); ok {
-		return hcl.Diagnostics{d}
-	}
-	var single *hcl.Diagnostic
-	if errors.As(err, &single) {
-		return hcl.Diagnostics{single}
-	}
-	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: sentence(err.Error())}
-	var object *planner.ObjectError
-	var locked *planner.LockedError
-	switch {
-	case errors.Is(err, applier.ErrInterrupted):
-		d.Summary = "Interrupted"
-		d.Detail = "What was under way has finished, the rest was not started. sandplan plan shows what is left, and sandplan apply goes on from there."
-	case errors.Is(err, applier.ErrLockLost):
-		d.Summary = "The lock of the scope was lost"
-		d.Detail = "Somebody removed it while this command worked, so that nothing more was started. sandplan plan shows what is left."
-	case errors.As(err, &object):
-		d.Summary = "Could not " + object.Op + " " + string(object.Addr)
-		d.Detail = fullSentence(render.Clean(object.Err.Error()))
-		d.Extra = render.About(object.Addr)
-		if object.Decl.Filename != "" {
-			d.Subject = &object.Decl
-		}
-	case errors.As(err, &locked):
-		d.Summary = sentence(locked.What) + " is locked"
-		d.Detail = render.LockText(locked.Info)
-	}
-	return hcl.Diagnostics{d}
-}
-
-// sentence begins a text with a capital, unless it begins with a name.
-func sentence(s string) string {
-	word, _, _ := strings.Cut(s, " ")
-	if word == "" || strings.ContainsAny(word, `./:"'=[`) || word == "sandplan" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// fullSentence ends what others say with one full stop, whether they did or not.
-func fullSentence(s string) string {
-	s = strings.TrimRight(sentence(s), " \n")
-	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
-		return s
-	}
-	return s + "."
 }
 
 // ask prints a question and returns the answer; "" when the input ended or the user pressed Ctrl-C.

@@ -48,7 +48,9 @@ func (a *app) printVersion(ctx context.Context, asJSON bool) int {
 	v := versions{Sandplan: a.version, Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: planner.Schema}
 	// The configuration may name the engine; one that cannot be read does not matter here.
 	head, _ := hclspec.ReadHead(a.source())
-	engine, err := a.open(ctx, head.Host.V, a.cwd)
+	in := a.watch(ctx, false, nil)
+	defer in.done()
+	engine, err := a.open(in.ctx, head.Host.V, a.cwd)
 	if err == nil {
 		info := engine.Info()
 		engine.Close()

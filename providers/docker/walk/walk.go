@@ -77,7 +77,7 @@ type budget struct {
 // spend takes one entry off.
 func (b *budget) spend(at string) error {
 	if b.entries++; b.entries > b.limits.Entries {
-		return fmt.Errorf("%q is one entry more than the %d that are looked at", at, b.limits.Entries)
+		return fmt.Errorf("%q is one entry more than the %d that are looked at", middleCut(at), b.limits.Entries)
 	}
 	if b.entries%256 == 0 {
 		return b.ctx.Err()
@@ -85,9 +85,18 @@ func (b *budget) spend(at string) error {
 	return nil
 }
 
+// middleCut shortens a path that somebody made long: both ends say where it is.
+func middleCut(at string) string {
+	const end = 80
+	if len(at) <= 2*end {
+		return at
+	}
+	return strings.ToValidUTF8(at[:end], "") + "…" + strings.ToValidUTF8(at[len(at)-end:], "")
+}
+
 func (b *budget) enter(at string, depth int) error {
 	if depth > b.limits.Depth {
-		return fmt.Errorf("%q lies deeper than the %d levels that are looked at", at, b.limits.Depth)
+		return fmt.Errorf("%q lies deeper than the %d levels that are looked at", middleCut(at), b.limits.Depth)
 	}
 	return nil
 }

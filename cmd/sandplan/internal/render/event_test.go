@@ -121,6 +121,8 @@ func TestEgressText(t *testing.T) {
 		{launch.Egress{}, "none", "nothing went through"},
 		{launch.Egress{Allowed: map[string]int64{"b:443": 2, "a:443": 1}}, "1 tunnel to a:443, 2 tunnels to b:443", "sorted"},
 		{launch.Egress{Incomplete: "it was killed"}, "none; the log is incomplete: it was killed", "a gap is said"},
+		{launch.Egress{Refused: map[string]int64{`"/"`: 1, launch.NoTarget: 2, "a:443": 3}}, `1 refused to "/", 2 refused that named no target, 3 refused to a:443`,
+			"what is no HOST:PORT is told as it came"},
 		{many, "1 refused to a.example:443, 1 refused to b.example:443, 1 refused to c.example:443, 1 refused to d.example:443, " +
 			"1 refused to e.example:443, 1 refused to f.example:443, 1 refused to g.example:443, 1 refused to h.example:443, 5 more hosts", "a flood is one line"},
 	} {

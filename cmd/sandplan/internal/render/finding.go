@@ -193,10 +193,15 @@ func (g *objectFindings) add(f planner.Finding) {
 func (r *Renderer) object(p *page, g objectFindings, verdict string, sides [2]string) {
 	p.put(bold, string(g.addr), verdict)
 	p.put(plain, ":")
-	if len(g.texts) > 0 {
-		p.put(plain, " it ", strings.Join(g.texts, ", and it "))
+	if len(g.texts) == 1 {
+		p.put(plain, " it ", g.texts[0])
 	}
 	p.nl()
+	if len(g.texts) > 1 {
+		for _, t := range g.texts {
+			p.line(plain, "  - it ", t)
+		}
+	}
 	if len(g.places) == 0 && g.decl.Filename != "" {
 		p.nl()
 		p.place(g.decl, "  ")

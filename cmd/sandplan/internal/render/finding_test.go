@@ -80,3 +80,16 @@ func TestFindingsOfOneAttribute(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedForSeveralThings: each thing that happened has a line of its own.
+func TestStoppedForSeveralThings(t *testing.T) {
+	one := planner.Finding{Kind: planner.FindingDrift, Addr: login, Text: "left a FIFO"}
+	two := planner.Finding{Kind: planner.FindingDrift, Addr: login, Text: "left a worktree that could not be looked over"}
+	if got, want := (&Renderer{}).Stopped(login, []planner.Finding{one, two}), "\n"+string(login)+" has changed while it ran:\n"+
+		"  - it left a FIFO\n  - it left a worktree that could not be looked over\n\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := (&Renderer{}).Stopped(login, []planner.Finding{one}), "\n"+string(login)+" has changed while it ran: it left a FIFO\n\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -70,6 +70,10 @@ func egressText(g launch.Egress) string {
 		parts = append(parts, plural(int(g.Allowed[h]), "tunnel")+" to "+h)
 	}
 	for _, h := range sortedKeys(g.Refused) {
+		if h == launch.NoTarget {
+			parts = append(parts, fmt.Sprintf("%d refused that named no target", g.Refused[h]))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%d refused to %s", g.Refused[h], h))
 	}
 	if len(parts) == 0 {
