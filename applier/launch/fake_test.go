@@ -22,6 +22,7 @@ type fakeEngine struct {
 	nextID   int
 	calls    []string
 	hook     chan struct{} // holds a value while after runs
+	history  []planner.Signal
 	signals  chan planner.Signal
 	forged   map[planner.Address]bool // containers that execute something else than sandplan
 	blind    bool                     // nobody can see what they execute
@@ -309,21 +310,39 @@ func (f *fakeEngine) connect(o *planner.Object) {
 
 // signal is called with mu held.
 func (f *fakeEngine) signal(kind, action, id, container string) {
+	s := planner.Signal{At: time.Now(), Type: kind, Action: action, ID: id, Container: container}
+	f.history = append(f.history, s)
 	if f.signals != nil {
-		f.signals <- planner.Signal{At: time.Now(), Type: kind, Action: action, ID: id, Container: container}
+		f.signals <- s
 	}
 }
 
-func (f *fakeEngine) Watch(ctx context.Context, _ time.Time) (out <-chan planner.Signal, err error) {
+// Watch repeats what the engine remembers, as engines do, and goes on with what happens.
+func (f *fakeEngine) Watch(ctx context.Context, since time.Time) (out <-chan planner.Signal, err error) {
 	err = f.call(ctx, "watch", func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.signals = make(chan planner.Signal, 1000)
-		out = f.signals
-		context.AfterFunc(ctx, f.deafen)
+		signals := make(chan planner.Signal, 1000)
+		for _, s := range f.history {
+			if !s.At.Before(since) {
+				signals <- s
+			}
+		}
+		f.signals, out = signals, signals
+		context.AfterFunc(ctx, func() { f.silence(signals) })
 		return nil
 	})
 	return out, err
+}
+
+// silence ends one stream of signals.
+func (f *fakeEngine) silence(signals chan planner.Signal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.signals == signals && signals != nil {
+		close(f.signals)
+		f.signals = nil
+	}
 }
 
 // deafen ends the stream of signals.

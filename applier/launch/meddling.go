@@ -71,17 +71,20 @@ func (r *run) listen(ctx context.Context) error {
 		}
 	}
 	r.meddling, r.deafen = m, func() { quit(); <-m.done }
-	go m.follow(life, signals)
+	go m.follow(life, &ear{watch: r.Engine.Watch, hear: m.hear}, signals)
 	return nil
 }
 
-func (m *meddling) follow(ctx context.Context, signals <-chan planner.Signal) {
+// follow listens until ctx ends. While nobody hears, looks have to do; what they cannot show is told by
+// the events themselves, later.
+func (m *meddling) follow(ctx context.Context, e *ear, signals <-chan planner.Signal) {
 	defer close(m.done)
-	for s := range signals {
-		m.hear(s)
-	}
-	if ctx.Err() == nil {
-		m.tell(&Decision{Code: CodeEngine, Reason: "the engine is lost", Err: fmt.Errorf("its events ended")})
+	err := e.follow(ctx, signals, m.look)
+	switch {
+	case errors.Is(err, errForgotten):
+		m.tell(&Decision{Code: CodeDrift, Reason: "nobody can say what happened to the sandbox meanwhile", Err: fmt.Errorf("the engine's events were lost: %w", err)})
+	case err != nil:
+		m.tell(&Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err})
 	}
 }
 

@@ -128,14 +128,3 @@ func TestMeddlingAtTheEnd(t *testing.T) {
 		}
 	})
 }
-
-func TestEventsAreLost(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		b := newBench(t)
-		b.agentProgram(shimProgram(goodReport, runFor(time.Minute, 0)))
-		time.AfterFunc(3*time.Second, b.deafen)
-		if res := b.run(t.Context()); res.Code != int(CodeEngine) {
-			t.Errorf("code %d (%v): without events nobody can say what happens", res.Code, res.Decision)
-		}
-	})
-}

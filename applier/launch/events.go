@@ -1,0 +1,152 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+)
+
+// ear hears the engine's events without a gap, over as many connections as it takes. An engine remembers
+// its last 256 events and does not say what it has forgotten. So each connection after the first begins
+// with what was heard last: if the engine repeats that, it has forgotten nothing since; if it does not,
+// something may have happened that nobody will ever tell, and that ends the run.
+type ear struct {
+	watch func(context.Context, time.Time) (<-chan planner.Signal, error)
+	hear  func(planner.Signal)
+	// recent is what was heard last, in the order in which it came.
+	recent []planner.Signal
+	// again is what a later connection may repeat: how often each signal was heard.
+	again map[signalKey]int
+}
+
+// signalKey is a signal in a form that can be compared.
+type signalKey struct {
+	at                          int64
+	kind, action, id, container string
+}
+
+func keyOf(s planner.Signal) signalKey {
+	return signalKey{s.At.UnixNano(), s.Type, s.Action, s.ID, s.Container}
+}
+
+const (
+	// maxRecent is more than an engine repeats.
+	maxRecent = 512
+	// overlap is how much is asked for again: two things that happen at once may come in either order.
+	overlap = time.Second
+	// repeatLimit is how long an engine may take to repeat what it remembers; it does so before all else.
+	repeatLimit = 5 * time.Second
+	// reconnectPause is between two attempts to listen again.
+	reconnectPause = 200 * time.Millisecond
+)
+
+var errForgotten = errors.New("the engine's events do not go on where they had ended")
+
+// follow hears signals until ctx ends, or until it cannot be certain any more to hear everything. cut is
+// called each time a connection is lost.
+func (e *ear) follow(ctx context.Context, signals <-chan planner.Signal, cut func()) error {
+	for {
+		for s := range signals {
+			e.take(s)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		cut()
+		next, err := e.reconnect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		signals = next
+	}
+}
+
+// take hears a signal, unless it is one that was heard before.
+func (e *ear) take(s planner.Signal) {
+	if k := keyOf(s); e.again[k] > 0 {
+		e.again[k]--
+		return
+	}
+	if len(e.recent) == maxRecent {
+		e.recent = append(e.recent[:0], e.recent[1:]...)
+	}
+	e.recent = append(e.recent, s)
+	e.hear(s)
+}
+
+// reconnect listens again, for as long as an engine may fail to answer, and returns once it is certain
+// that nothing was missed.
+func (e *ear) reconnect(ctx context.Context) (<-chan planner.Signal, error) {
+	if len(e.recent) == 0 {
+		return nil, errForgotten // there is nothing that it could repeat
+	}
+	last := e.recent[len(e.recent)-1]
+	limit, end := context.WithTimeoutCause(ctx, engineLimit, errLate)
+	defer end()
+	for {
+		signals, err := e.listenAgain(ctx, limit, last)
+		if err == nil || errors.Is(err, errForgotten) {
+			return signals, err
+		}
+		select {
+		case <-time.After(reconnectPause):
+		case <-limit.Done():
+			return nil, fmt.Errorf("its events ended, and it tells no more: %w", err)
+		}
+	}
+}
+
+// listenAgain makes one attempt. The connection lives as long as life, if it is good.
+func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-chan planner.Signal, error) {
+	ctx, quit := context.WithCancel(life)
+	inTime := context.AfterFunc(limit, quit)
+	signals, err := e.watch(ctx, last.At.Add(-overlap))
+	if err != nil {
+		quit()
+		return nil, err
+	}
+	e.again = map[signalKey]int{}
+	for _, s := range e.recent {
+		e.again[keyOf(s)]++
+	}
+	err = e.repeated(limit, signals, keyOf(last))
+	if !inTime() && err == nil {
+		err = context.Cause(limit)
+	}
+	if err != nil {
+		quit()
+		for range signals { // whoever sends them must not wait
+		}
+		return nil, err
+	}
+	context.AfterFunc(life, quit)
+	return signals, nil
+}
+
+// repeated hears a new connection until it has repeated what was heard last.
+func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, last signalKey) error {
+	timer := time.NewTimer(repeatLimit)
+	defer timer.Stop()
+	for {
+		select {
+		case s, ok := <-signals:
+			if !ok {
+				return errors.New("the connection was closed")
+			}
+			e.take(s)
+			if keyOf(s) == last {
+				return nil
+			}
+		case <-timer.C:
+			return errForgotten
+		case <-limit.Done():
+			return context.Cause(limit)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/wire"
+)
+
+// TestEventsAreLost cuts the connection that events come through, three seconds into a run of ten.
+func TestEventsAreLost(t *testing.T) {
+	agent := login.With(planner.PartAgent)
+	exec := func(b *bench) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.signal("container", "exec_create: /bin/sh", b.object(agent).ID, "")
+	}
+	forget := func(b *bench) { b.mu.Lock(); b.history = nil; b.mu.Unlock() }
+	forgetMore := func(b *bench) { forget(b); b.mu.Lock(); b.signal("image", "load", "x", ""); b.mu.Unlock() }
+	for name, c := range map[string]struct {
+		refused   time.Duration // how long no new connection is to be had
+		meanwhile func(*bench)
+		code      int
+		says      string
+		reason    string
+	}{
+		"heard again":           {0, nil, 0, "", "the engine repeats what was heard last: nothing is missing"},
+		"refused for a while":   {3 * time.Second, nil, 0, "", "engines take their time"},
+		"refused for good":      {time.Hour, nil, 122, "the engine is lost", "an engine that does not talk is lost"},
+		"exec meanwhile":        {0, exec, 120, "exec_create", "what happened while nobody listened is told afterwards"},
+		"exec, refused a while": {3 * time.Second, exec, 120, "exec_create", "however long that takes"},
+		"forgotten":             {0, forget, 120, "nobody can say", "an engine remembers 256 events, and does not say what it forgot"},
+		"forgotten with more":   {0, forgetMore, 120, "nobody can say", "other events prove nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				b := newBench(t)
+				b.agentProgram(shimProgram(goodReport, runFor(10*time.Second, 0)))
+				if c.code == 122 {
+					b.agentProgram(shimProgram(goodReport, runFor(time.Minute, 0)))
+				}
+				var cut atomic.Int64
+				b.before = func(_ context.Context, call string, _ int) error {
+					if at := cut.Load(); call == "watch" && at != 0 && time.Since(time.Unix(0, at)) < c.refused {
+						return errors.New("not now")
+					}
+					return nil
+				}
+				time.AfterFunc(3*time.Second, func() {
+					cut.Store(time.Now().UnixNano())
+					b.deafen()
+					if c.meanwhile != nil {
+						c.meanwhile(b)
+					}
+				})
+				res := b.run(t.Context())
+				if res.Code != c.code {
+					t.Fatalf("code %d by %s (%v), want %d (%s)", res.Code, res.By, res.Decision, c.code, c.reason)
+				}
+				if c.says != "" && !strings.Contains(res.Decision.Error(), c.says) {
+					t.Errorf("it says %v, not %q", res.Decision, c.says)
+				}
+			})
+		})
+	}
+}
+
+// TestEventsAreCutOften cuts the connection again and again, and lets an exec happen at every moment of
+// it: none is missed, and what the run did itself is not taken for somebody else's when it is repeated.
+func TestEventsAreCutOften(t *testing.T) {
+	for at := range 20 {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			b.agentProgram(shimProgram(goodReport, func(ctx context.Context, p *fakeProcess, _ wire.Bundle) int {
+				return runFor(10*time.Second, 0)(ctx, p, wire.Bundle{})
+			}))
+			for i := range 30 {
+				time.AfterFunc(2*time.Second+time.Duration(i)*70*time.Millisecond, b.deafen)
+			}
+			meddled := at%2 == 1
+			if meddled {
+				time.AfterFunc(2*time.Second+time.Duration(at)*100*time.Millisecond, func() {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.signal("container", "exec_create: /x", b.object(login.With(planner.PartAgent)).ID, "")
+				})
+			}
+			res := b.run(t.Context())
+			if want := map[bool]int{false: 0, true: 120}[meddled]; res.Code != want {
+				t.Errorf("exec at %d: code %d (%v), want %d", at, res.Code, res.Decision, want)
+			}
+		})
+	}
+}
+
+// TestEar repeats signals in every order that an engine can: each is heard once.
+func TestEar(t *testing.T) {
+	at := time.Unix(1000, 0)
+	signal := func(i int) planner.Signal {
+		return planner.Signal{At: at.Add(time.Duration(i) * time.Millisecond), Type: "container", Action: "exec", ID: "a"}
+	}
+	twice := signal(2) // an engine may do the same thing twice in one instant
+	for name, c := range map[string]struct{ first, second, want []planner.Signal }{
+		"repeats the last":         {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}},
+		"repeats all":              {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}},
+		"an older one came late":   {[]planner.Signal{signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(1)}},
+		"older one after the last": {[]planner.Signal{signal(1), signal(3)}, []planner.Signal{signal(1), signal(3), signal(2)}, []planner.Signal{signal(1), signal(3), signal(2)}},
+		"twice at once":            {[]planner.Signal{signal(1), twice}, []planner.Signal{signal(1), twice, twice}, []planner.Signal{signal(1), twice, twice}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				ctx, quit := context.WithCancel(t.Context())
+				defer quit()
+				connection := func(signals []planner.Signal) chan planner.Signal {
+					out := make(chan planner.Signal, len(signals))
+					for _, s := range signals {
+						out <- s
+					}
+					return out
+				}
+				var got []planner.Signal
+				e := &ear{hear: func(s planner.Signal) { got = append(got, s) }}
+				e.watch = func(ctx context.Context, since time.Time) (<-chan planner.Signal, error) {
+					if last := c.first[len(c.first)-1].At; since.After(last) {
+						t.Errorf("listens again from %s on, and heard the last at %s", since, last)
+					}
+					out := connection(c.second)
+					context.AfterFunc(ctx, func() { close(out) })
+					return out, nil
+				}
+				first := connection(c.first)
+				close(first)
+				time.AfterFunc(time.Minute, quit)
+				if err := e.follow(ctx, first, func() {}); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.EqualFunc(got, c.want, func(a, b planner.Signal) bool { return keyOf(a) == keyOf(b) }) {
+					t.Errorf("heard %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
