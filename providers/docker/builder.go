@@ -313,7 +313,7 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 	if err != nil {
 		panic(err) // kinds() has all that is compiled
 	}
-	fields := k.table.wanted(d.tree(), func(attr string) hcl.Range {
+	fields := k.table.wantedOf(wantedReply(k.table, d), func(attr string) hcl.Range {
 		if r, ok := decl[attr]; ok && r.Filename != "" {
 			return r
 		}
@@ -327,6 +327,21 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 	b.out.desired[a] = d
 	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs,
 		Fields: fields, Digest: planner.Digest(fields)})
+}
+
+// wantedReply is what the engine would reply about a wanted object. Containers, of which there are most,
+// are read like replies, and so decode nothing twice that others have too.
+func wantedReply(t *table, d desired) reply {
+	s, ok := d.(containerSpec)
+	if !ok {
+		return reply{tree: d.tree()}
+	}
+	r, err := t.decode(s.document())
+	if err != nil {
+		panic(fmt.Sprintf("request of container %s: %v", s.name, err)) // it was written just now
+	}
+	arrangeContainer(r.tree, "")
+	return r
 }
 
 func (b *builder) vendor(inv hclspec.Invocation) *hclspec.Vendor {

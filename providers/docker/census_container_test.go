@@ -130,7 +130,16 @@ func containerMutant(t *testing.T, w *world, c *Compiled, ids planner.IDs, addr 
 		raw = edit(raw)
 		roles(raw, map[string]string{roleUplink: objectName(w.scope(), planner.AddrUplink),
 			roleNetwork: objectName(w.scope(), addr.Invocation().With(planner.PartNetwork))})
-		o, err := l.object(t.Context(), k, raw)
+		// As a reply, along rows that remember the replies of all edits before.
+		text, err := json.Marshal(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := k.table.decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := l.objectOf(t.Context(), k, r)
 		if err != nil {
 			t.Fatal(err)
 		}

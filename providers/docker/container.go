@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -59,23 +60,35 @@ func newEndpoint(role string, a planner.Address, addr netip.Addr) endpointSpec {
 
 // tree is the container as inspect will show it.
 func (s containerSpec) tree() tree {
-	networks := tree{}
-	for _, e := range s.endpoints {
-		networks[e.role] = map[string]any(treeOf(e.settings))
-	}
-	if len(s.endpoints) == 0 {
-		networks[roleNone] = map[string]any(treeOf(network.EndpointSettings{}))
-	}
-	v := tree{
-		"Name":            "/" + s.name,
-		"Image":           s.config.Image,
-		"Platform":        "linux",
-		"Config":          map[string]any(treeOf(s.config)),
-		"HostConfig":      map[string]any(treeOf(s.host)),
-		"NetworkSettings": map[string]any{"Networks": map[string]any(networks)},
+	v, err := decodeTree(s.document())
+	if err != nil {
+		panic(fmt.Sprintf("request of container %s: %v", s.name, err))
 	}
 	arrangeContainer(v, "")
 	return v
+}
+
+// document is the container as JSON, as inspect will show it but for what arrangeContainer does.
+func (s containerSpec) document() []byte {
+	networks := make(map[string]network.EndpointSettings, len(s.endpoints))
+	for _, e := range s.endpoints {
+		networks[e.role] = e.settings
+	}
+	if len(s.endpoints) == 0 {
+		networks[roleNone] = network.EndpointSettings{}
+	}
+	raw, err := json.Marshal(map[string]any{
+		"Name":            "/" + s.name,
+		"Image":           s.config.Image,
+		"Platform":        "linux",
+		"Config":          s.config,
+		"HostConfig":      s.host,
+		"NetworkSettings": map[string]any{"Networks": networks},
+	})
+	if err != nil {
+		panic(fmt.Sprintf("request of container %s without a JSON form: %v", s.name, err)) // the SDK's types all have one
+	}
+	return raw
 }
 
 // create makes the container. The engine takes a network by its ID and shows it by its name.

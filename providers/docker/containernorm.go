@@ -83,8 +83,17 @@ func ulimits(v any) any {
 	if !ok {
 		return v
 	}
-	out := slices.Clone(items)
-	slices.SortFunc(out, func(a, b any) int { return strings.Compare(planner.JSON(a).Text(), planner.JSON(b).Text()) })
+	byText := make(map[string]any, len(items))
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = planner.JSON(item).Text()
+		byText[texts[i]] = item
+	}
+	slices.Sort(texts)
+	out := make([]any, len(items))
+	for i, text := range texts {
+		out[i] = byText[text]
+	}
 	return out
 }
 

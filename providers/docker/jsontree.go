@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,27 +11,32 @@ import (
 // decodeJSON decodes JSON as encoding/json does into an empty interface with UseNumber, and in one pass
 // instead of two: decoding is the largest part of a look at many objects. Whatever is not plain is left to
 // encoding/json, and a fuzz test holds both to the same results.
-func decodeJSON(raw []byte) (any, error) {
-	p := parser{raw: raw}
-	v, err := p.value(0)
-	if err != nil {
-		return nil, err
-	}
-	if p.space(); p.at < len(raw) {
-		return nil, p.unexpected()
-	}
-	return v, nil
-}
+func decodeJSON(raw []byte) (any, error) { return (&parser{raw: raw}).document(nil) }
 
 type parser struct {
 	raw []byte
 	at  int
+	// known gets the literals that were met along the rows of a table.
+	known []*literal
 }
 
 // maxDepth bounds the recursion; inspect output is some ten levels deep.
 const maxDepth = 1000
 
-func (p *parser) value(depth int) (any, error) {
+// document reads all there is, along the rows below n if there are any.
+func (p *parser) document(n *node) (any, error) {
+	v, err := p.value(0, n)
+	if err != nil {
+		return nil, err
+	}
+	if p.space(); p.at < len(p.raw) {
+		return nil, p.unexpected()
+	}
+	return v, nil
+}
+
+// value reads a value that stands at a step of the rows' paths; n is nil beside them.
+func (p *parser) value(depth int, n *node) (any, error) {
 	if depth > maxDepth {
 		return nil, errors.New("JSON that is nested too deeply")
 	}
@@ -38,11 +44,14 @@ func (p *parser) value(depth int) (any, error) {
 	if p.at == len(p.raw) {
 		return nil, p.unexpected()
 	}
+	if n != nil && n.known != nil {
+		return p.literal(depth, n)
+	}
 	switch p.raw[p.at] {
 	case '{':
-		return p.object(depth)
+		return p.object(depth, n)
 	case '[':
-		return p.list(depth)
+		return p.list(depth, n)
 	case '"':
 		return p.text()
 	case 't':
@@ -55,8 +64,23 @@ func (p *parser) value(depth int) (any, error) {
 	return p.number()
 }
 
-func (p *parser) object(depth int) (any, error) {
-	out := map[string]any{}
+// literal reads the value of a row.
+func (p *parser) literal(depth int, n *node) (any, error) {
+	if l := n.known.at(p.raw[p.at:]); l != nil {
+		p.at += len(l.text)
+		p.known[n.index] = l
+		return l.value, nil
+	}
+	start := p.at
+	v, err := p.value(depth, nil)
+	if err == nil {
+		p.known[n.index] = n.known.learn(n.row, p.raw[start:p.at], v)
+	}
+	return v, err
+}
+
+func (p *parser) object(depth int, n *node) (any, error) {
+	out := make(map[string]any, n.size())
 	p.at++
 	if p.next('}') {
 		return out, nil
@@ -65,14 +89,14 @@ func (p *parser) object(depth int) (any, error) {
 		if p.space(); p.at == len(p.raw) || p.raw[p.at] != '"' {
 			return nil, p.unexpected()
 		}
-		key, err := p.text()
+		key, child, err := p.key(n)
 		if err != nil {
 			return nil, err
 		}
 		if !p.next(':') {
 			return nil, p.unexpected()
 		}
-		if out[key], err = p.value(depth + 1); err != nil {
+		if out[key], err = p.value(depth+1, child); err != nil {
 			return nil, err
 		}
 		switch {
@@ -85,14 +109,33 @@ func (p *parser) object(depth int) (any, error) {
 	}
 }
 
-func (p *parser) list(depth int) (any, error) {
+// key reads the key of an object's member, and finds the step of the rows' paths that it is.
+func (p *parser) key(n *node) (string, *node, error) {
+	if n != nil && n.keys != nil {
+		// Escapes and what is no text at all are found below: no key of a row has one.
+		if i := bytes.IndexByte(p.raw[p.at+1:], '"'); i >= 0 {
+			if child := n.keys[string(p.raw[p.at+1:p.at+1+i])]; child != nil {
+				p.at += i + 2
+				return child.key, child, nil
+			}
+		}
+	}
+	key, err := p.text()
+	return key, nil, err
+}
+
+func (p *parser) list(depth int, n *node) (any, error) {
 	out := []any{}
 	p.at++
 	if p.next(']') {
 		return out, nil
 	}
 	for {
-		v, err := p.value(depth + 1)
+		var child *node
+		if n != nil {
+			child = n.children[segment{index: len(out)}]
+		}
+		v, err := p.value(depth+1, child)
 		if err != nil {
 			return nil, err
 		}
@@ -201,4 +244,53 @@ func (p *parser) unexpected() error {
 		return errors.New("JSON that ends too early")
 	}
 	return fmt.Errorf("JSON with an unexpected %q at byte %d", p.raw[p.at], p.at)
+}
+
+// decodeTree reads one JSON object, or fails: a reply that is none must never look like an empty object.
+func decodeTree(raw []byte) (tree, error) {
+	return asTree(decodeJSON(raw))
+}
+
+func asTree(v any, err error) (tree, error) {
+	if err != nil {
+		return nil, fmt.Errorf("the engine's reply: %w", err)
+	}
+	t, ok := v.(tree)
+	if !ok {
+		return nil, fmt.Errorf("the engine's reply is %s and not a JSON object", excerpt(v))
+	}
+	return t, nil
+}
+
+// treeOf is a request as the tree that inspect shows of it. It panics on a value without a JSON form,
+// which no request type of the SDK has.
+func treeOf(request any) tree {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		panic(fmt.Sprintf("request without a JSON form: %v", err))
+	}
+	t, err := decodeTree(raw)
+	if err != nil {
+		panic(fmt.Sprintf("request %T: %v", request, err))
+	}
+	return t
+}
+
+// decodeTrees reads a list of JSON objects; null is the empty list.
+func decodeTrees(raw []byte) ([]tree, error) {
+	v, err := decodeJSON(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the engine's reply: %w", err)
+	}
+	items, ok := v.([]any)
+	if !ok && v != nil {
+		return nil, fmt.Errorf("the engine's reply is %s and not a list", excerpt(v))
+	}
+	out := make([]tree, len(items))
+	for i, item := range items {
+		if out[i], ok = item.(tree); !ok {
+			return nil, fmt.Errorf("the engine's reply has %s in a list of objects", excerpt(item))
+		}
+	}
+	return out, nil
 }

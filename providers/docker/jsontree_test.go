@@ -45,7 +45,12 @@ func FuzzDecodeJSON(f *testing.F) {
 	for _, s := range samples {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(sameAsReference)
+	f.Add([]byte(`{"Config":{"Image":"x","Opts":["b"],"a.b":true},"List":[null,{"X":1}],"State":{"Pid":7},"Mac":""}`))
+	tab := testTable()
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		sameAsReference(t, raw)
+		sameAlongRows(t, tab, raw)
+	})
 }
 
 func sameAsReference(t *testing.T, raw []byte) {

@@ -55,6 +55,11 @@ func (l *look) note(format string, args ...any) {
 
 // object turns a tree into what planning reads.
 func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, error) {
+	return l.objectOf(ctx, k, reply{tree: v})
+}
+
+func (l *look) objectOf(ctx context.Context, k *kind, r reply) (planner.Object, error) {
+	v := r.tree
 	if k.complete != nil {
 		if err := k.complete(ctx, l, v); err != nil {
 			return planner.Object{}, err
@@ -64,7 +69,7 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 	id, _ := readIdentity(labels)
 	o := planner.Object{Addr: id.address, Kind: k.name, ID: treeID(v), Name: treeName(v), Schema: id.schema,
 		Digest: id.digest, Origin: id.origin, Status: treeStatus(v)}
-	o.Observed = k.table.observed(v, l.refs)
+	o.Observed = k.table.observedOf(r, l.refs)
 	var unknown []string
 	o.Extra, unknown = k.table.extras(v)
 	o.Extra = append(o.Extra, l.intruders[o.ID]...)
@@ -72,18 +77,18 @@ func (l *look) object(ctx context.Context, k *kind, v tree) (planner.Object, err
 		l.note("engine %s shows %s of a %s, which sandplan %s does not know",
 			l.engine.info.Version, path, k.name, l.engine.options.Version)
 	}
-	observed := planner.Declared(o.Observed)
+	digest := planner.Digest(o.Observed)
 	if id.schema == planner.Schema {
-		o.Declared = declaredFields(k.table, labels, o.Observed, observed)
+		o.Declared = declaredFields(k.table, labels, o.Observed, digest)
 	}
-	o.Fingerprint = fingerprintOf(o, observed)
+	o.Fingerprint = fingerprintOf(o, digest)
 	return o, nil
 }
 
 // declaredFields are what the labels say that the object should be; nil when they cannot be read.
 // Nearly always that is what it is, and the digest tells so without unpacking the declaration.
-func declaredFields(t *table, labels map[string]string, fields []planner.Field, observed []byte) []planner.Field {
-	if sum := sha256.Sum256(observed); hex.EncodeToString(sum[:]) == labels[labelDigest] {
+func declaredFields(t *table, labels map[string]string, fields []planner.Field, digest string) []planner.Field {
+	if digest == labels[labelDigest] {
 		return fields // ignored rows are part of no declaration, and of no comparison
 	}
 	declared, err := decodeDeclared(labels)
@@ -98,18 +103,17 @@ func declaredFields(t *table, labels map[string]string, fields []planner.Field, 
 }
 
 // fingerprint is over everything that a plan is computed from.
-func fingerprint(o planner.Object) string { return fingerprintOf(o, planner.Declared(o.Observed)) }
+func fingerprint(o planner.Object) string { return fingerprintOf(o, planner.Digest(o.Observed)) }
 
-func fingerprintOf(o planner.Object, observed []byte) string {
+// fingerprintOf takes the digest of what was observed.
+func fingerprintOf(o planner.Object, digest string) string {
 	parts, err := json.Marshal([]any{o.Addr, o.Kind, o.ID, o.Name, o.Schema, o.Digest, o.Origin, o.Status, o.Extra,
-		o.Declared == nil, len(observed)})
+		o.Declared == nil, digest})
 	if err != nil {
 		panic(fmt.Sprintf("object without a JSON form: %v", err))
 	}
-	h := sha256.New()
-	h.Write(parts)
-	h.Write(observed)
-	return hex.EncodeToString(h.Sum(nil))
+	sum := sha256.Sum256(parts)
+	return hex.EncodeToString(sum[:])
 }
 
 // list reads one of the engine's lists.

@@ -3,10 +3,9 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
-
-	"github.com/hashicorp/hcl/v2"
 
 	"github.com/sandplan/sandplan/planner"
 )
@@ -49,7 +48,11 @@ type row struct {
 type table struct {
 	rows []row // sorted by path
 	segs [][]segment
-	root *node
+	// blank are the fields of the rows without a value; beside says that a row stands beside the one before,
+	// in the same object.
+	blank  []planner.Field
+	beside []bool
+	root   *node
 	// strict are the paths below which a property that no row covers is a mismatch; elsewhere it is
 	// worth a warning only. "" stands for the whole object.
 	strict [][]segment
@@ -58,7 +61,12 @@ type table struct {
 // node is one step of the rows' paths, for the search for a row, or for what no row covers.
 type node struct {
 	children map[segment]*node
+	keys     map[string]*node // the children that are keys, again
+	key      string           // of the node itself, "" for an item of a list
 	row      *row
+	index    int // of the row in its table
+	// known are the values of the row that were seen; nil where they are not remembered.
+	known *literals
 }
 
 // newTable makes a table. It panics on a malformed, doubled or unexplained row: tables are literals
@@ -72,7 +80,9 @@ func newTable(strict []string, rows []row) *table {
 			panic(fmt.Sprintf("row %s: %v", r.path, err))
 		}
 		segs := mustParsePath(r.path)
+		t.beside = append(t.beside, i > 0 && slices.Equal(parent(segs), parent(t.segs[i-1])))
 		t.segs = append(t.segs, segs)
+		t.blank = append(t.blank, r.field(r.path))
 		n := t.root
 		for _, s := range segs {
 			if n.row != nil {
@@ -83,7 +93,10 @@ func newTable(strict []string, rows []row) *table {
 		if n.row != nil || n.children != nil {
 			panic(fmt.Sprintf("row %s is there twice, or lies above another row", r.path))
 		}
-		n.row = r
+		n.row, n.index = r, i
+		if r.members == nil && !r.ref { // what an ID refers to is another question at each look
+			n.known = &literals{}
+		}
 	}
 	for _, s := range strict {
 		t.strict = append(t.strict, mustParsePath(s))
@@ -119,94 +132,26 @@ func (n *node) child(s segment) *node {
 	if c == nil {
 		c = &node{}
 		n.children[s] = c
+		if s.index < 0 {
+			if n.keys == nil {
+				n.keys = map[string]*node{}
+			}
+			n.keys[s.key], c.key = c, s.key
+		}
 	}
 	return c
 }
 
-// wanted are the fields of the object that a request describes. decl says where an attribute is
-// written; it gets "" for built-in rows.
-func (t *table) wanted(v tree, decl func(attr string) hcl.Range) []planner.Field {
-	fields := t.fields("", v, func(r *row, raw any) planner.Value {
-		switch r.class {
-		case planner.ClassIgnored:
-			return planner.Value{}
-		case planner.ClassAssigned:
-			return planner.JSON(r.shape.name)
-		}
-		return r.value(raw, parseRef)
-	})
-	for i := range fields {
-		fields[i].Decl = decl(fields[i].Attr)
+// size is about how many members an object at the node has.
+func (n *node) size() int {
+	if n == nil {
+		return 0
 	}
-	return sortFields(fields)
+	return len(n.keys)
 }
 
-// observed are the fields of the object that the engine shows. refs are the scope's objects by engine
-// ID: an ID found there becomes a reference, any other stays as it is and so differs from one.
-func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Field {
-	resolve := func(s string) (planner.Address, bool) { a, ok := refs[s]; return a, ok }
-	return sortFields(t.fields("", v, func(r *row, raw any) planner.Value {
-		switch r.class {
-		case planner.ClassIgnored:
-			return planner.JSON(raw)
-		case planner.ClassAssigned:
-			return r.shape.value(raw)
-		}
-		return r.value(raw, resolve)
-	}))
-}
-
-// declared are the fields that the label "declared" of an object holds. A path that no row has is
-// kept as a field of its own, so that it cannot go unnoticed.
-func (t *table) declared(label map[string]planner.Value) []planner.Field {
-	fields := make([]planner.Field, 0, len(label))
-	for path, v := range label {
-		f := planner.Field{Path: path}
-		if segs, err := parsePath(path); err == nil {
-			if r := t.row(segs); r != nil {
-				f = r.field(path)
-			}
-		}
-		f.Value = v
-		fields = append(fields, f)
-	}
-	for i := range t.rows {
-		r := &t.rows[i]
-		if _, ok := label[r.path]; !ok && r.members == nil {
-			fields = append(fields, r.field(r.path))
-		}
-	}
-	return sortFields(fields)
-}
-
-// fields go through the rows of a tree that stands at prefix, itself a path.
-func (t *table) fields(prefix string, v any, value func(r *row, raw any) planner.Value) []planner.Field {
-	out := make([]planner.Field, 0, len(t.rows))
-	for i := range t.rows {
-		r, raw := &t.rows[i], lookup(v, t.segs[i])
-		path := joinPath(prefix, r.path)
-		if r.members == nil {
-			f := r.field(path)
-			f.Value = value(r, raw)
-			out = append(out, f)
-			continue
-		}
-		members, ok := raw.(map[string]any)
-		if !ok && raw != nil { // no object of members: it differs from any that is wanted
-			out = append(out, planner.Field{Path: path, Value: planner.JSON(raw)})
-		}
-		for key, member := range members {
-			at := joinPath(path, formatPath([]segment{{key: key, index: -1}}))
-			out = append(out, r.members.fields(at, member, value)...)
-		}
-	}
-	return out
-}
-
-func sortFields(fields []planner.Field) []planner.Field {
-	sort.Slice(fields, func(i, j int) bool { return fields[i].Path < fields[j].Path })
-	return fields
-}
+// parent is the path of the object or list that holds what is at a path.
+func parent(path []segment) []segment { return path[:max(0, len(path)-1)] }
 
 // row is the row for a path, nil when there is none.
 func (t *table) row(path []segment) *row {
@@ -220,21 +165,6 @@ func (t *table) row(path []segment) *row {
 		}
 	}
 	return n.row
-}
-
-func (r *row) field(path string) planner.Field {
-	return planner.Field{Path: path, Attr: r.attr, Label: r.label, Unit: r.unit, Class: r.class, Show: r.show,
-		Sensitive: r.sensitive, Reason: r.reason}
-}
-
-func (r *row) value(raw any, resolve func(string) (planner.Address, bool)) planner.Value {
-	v := r.norm(raw)
-	if s, ok := v.(string); ok && r.ref {
-		if a, ok := resolve(s); ok {
-			return planner.Ref(a)
-		}
-	}
-	return planner.JSON(v)
 }
 
 // extras are the properties of an observed object that no row covers and that are not zero: those
@@ -271,17 +201,15 @@ func (t *table) walk(v any, n *node, path []segment, report func([]segment, any)
 		report(path, v)
 		return
 	}
-	step := func(s segment, child any) {
-		t.walk(child, n.children[s], append(path, s), report)
-	}
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {
-			step(segment{key: k, index: -1}, child)
+			t.walk(child, n.keys[k], append(path, segment{key: k, index: -1}), report)
 		}
 	case []any:
 		for i, child := range v {
-			step(segment{index: i}, child)
+			s := segment{index: i}
+			t.walk(child, n.children[s], append(path, s), report)
 		}
 	default: // a scalar where rows expect an object or a list
 		report(path, v)
@@ -328,50 +256,4 @@ func excerpt(v any) string {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
-}
-
-// decodeTree reads one JSON object, or fails: a reply that is none must never look like an empty object.
-func decodeTree(raw []byte) (tree, error) {
-	v, err := decodeJSON(raw)
-	if err != nil {
-		return nil, fmt.Errorf("the engine's reply: %w", err)
-	}
-	t, ok := v.(tree)
-	if !ok {
-		return nil, fmt.Errorf("the engine's reply is %s and not a JSON object", excerpt(v))
-	}
-	return t, nil
-}
-
-// treeOf is a request as the tree that inspect shows of it. It panics on a value without a JSON form,
-// which no request type of the SDK has.
-func treeOf(request any) tree {
-	raw, err := json.Marshal(request)
-	if err != nil {
-		panic(fmt.Sprintf("request without a JSON form: %v", err))
-	}
-	t, err := decodeTree(raw)
-	if err != nil {
-		panic(fmt.Sprintf("request %T: %v", request, err))
-	}
-	return t
-}
-
-// decodeTrees reads a list of JSON objects; null is the empty list.
-func decodeTrees(raw []byte) ([]tree, error) {
-	v, err := decodeJSON(raw)
-	if err != nil {
-		return nil, fmt.Errorf("the engine's reply: %w", err)
-	}
-	items, ok := v.([]any)
-	if !ok && v != nil {
-		return nil, fmt.Errorf("the engine's reply is %s and not a list", excerpt(v))
-	}
-	out := make([]tree, len(items))
-	for i, item := range items {
-		if out[i], ok = item.(tree); !ok {
-			return nil, fmt.Errorf("the engine's reply has %s in a list of objects", excerpt(item))
-		}
-	}
-	return out, nil
 }

@@ -233,15 +233,18 @@ func (l *look) sweep(ctx context.Context, objects []found) ([]*planner.Object, e
 }
 
 func (l *look) lookAt(ctx context.Context, f found) (planner.Object, error) {
-	v := f.tree
+	r := reply{tree: f.tree}
 	if f.kind.list == listContainers {
 		// The list of containers shows a fraction of what there is; those of networks and volumes all.
-		var err error
-		if v, err = l.engine.inspect(ctx, "/containers/"+treeID(v)+"/json"); err != nil {
+		raw, err := l.engine.get(ctx, "/containers/"+treeID(f.tree)+"/json", nil)
+		if err != nil {
+			return planner.Object{}, err
+		}
+		if r, err = f.kind.table.decode(raw); err != nil {
 			return planner.Object{}, err
 		}
 	}
-	o, err := l.object(ctx, f.kind, v)
+	o, err := l.objectOf(ctx, f.kind, r)
 	o.Addr = f.addr // as it was read, not as it is written
 	return o, err
 }
