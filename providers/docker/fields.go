@@ -127,8 +127,9 @@ func (r *row) memberFields(out []planner.Field, path string, raw any, value func
 	return out
 }
 
+func byPath(a, b planner.Field) int { return strings.Compare(a.Path, b.Path) }
+
 func sortFields(fields []planner.Field) []planner.Field {
-	byPath := func(a, b planner.Field) int { return strings.Compare(a.Path, b.Path) }
 	if !slices.IsSortedFunc(fields, byPath) { // rows are in order already, members are not
 		slices.SortFunc(fields, byPath)
 	}

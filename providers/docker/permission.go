@@ -71,33 +71,40 @@ func Declared(s planner.Snapshot) map[planner.Address][]planner.Field {
 
 // rowReader reads values by their paths. What is not there, or of another type, reads as nothing: then it
 // differs from whatever the other side has.
-type rowReader map[string]planner.Field
+type rowReader []planner.Field
 
 func newRowReader(fields []planner.Field) rowReader {
-	r := rowReader{}
-	for _, f := range fields {
-		r[f.Path] = f
+	if !slices.IsSortedFunc(fields, byPath) { // they nearly always are, and there are many
+		fields = sortFields(slices.Clone(fields))
 	}
-	return r
+	return fields
+}
+
+func (r rowReader) at(path string) planner.Value {
+	i, found := slices.BinarySearchFunc(r, path, func(f planner.Field, path string) int { return strings.Compare(f.Path, path) })
+	if !found {
+		return planner.Value{}
+	}
+	return r[i].Value
 }
 
 func (r rowReader) text(path string) string {
-	if a, isRef := r[path].Value.Ref(); isRef {
+	if a, isRef := r.at(path).Ref(); isRef {
 		return string(a)
 	}
-	if what, isUnknown := r[path].Value.Unknown(); isUnknown {
+	if what, isUnknown := r.at(path).Unknown(); isUnknown {
 		return "(known after apply: " + what + ")"
 	}
 	var s string
-	if r[path].Value.Decode(&s) != nil {
-		return r[path].Value.Text()
+	if r.at(path).Decode(&s) != nil {
+		return r.at(path).Text()
 	}
 	return s
 }
 
 func (r rowReader) number(path string) int64 {
 	var n int64
-	if r[path].Value.Decode(&n) != nil {
+	if r.at(path).Decode(&n) != nil {
 		return 0
 	}
 	return n
@@ -105,7 +112,7 @@ func (r rowReader) number(path string) int64 {
 
 func (r rowReader) texts(path string) []string {
 	var list []string
-	if r[path].Value.Decode(&list) != nil {
+	if r.at(path).Decode(&list) != nil {
 		return nil
 	}
 	return list
@@ -130,14 +137,14 @@ func (r rowReader) agent(inv planner.Address) *permission.Set {
 		}
 	}
 	var files []shim.File
-	if r[arg+"files"].Value.Decode(&files) == nil {
+	if r.at(arg+"files").Decode(&files) == nil {
 		for _, f := range files {
 			// The content counts: the file of a name decides what the CLI may do.
 			s.Files = append(s.Files, fmt.Sprintf("%s (sha256:%.6x)", f.Path, sha256.Sum256(f.Content)))
 		}
 	}
 	var creds []shim.Credential
-	if r[arg+"credentials"].Value.Decode(&creds) == nil {
+	if r.at(arg+"credentials").Decode(&creds) == nil {
 		for _, c := range creds {
 			s.Credentials = append(s.Credentials, c.Name+" as "+c.Env+c.Path)
 		}
@@ -152,7 +159,8 @@ func isProxyVariable(name string) bool {
 
 // mounted are the host's paths that a container binds, by whether it may write to them.
 func (r rowReader) mounted(s *permission.Set) {
-	for path := range r {
+	for i := range r {
+		path := r[i].Path
 		at, isSource := strings.CutSuffix(path, ".Source")
 		if !isSource || !strings.HasPrefix(path, "HostConfig.Mounts") || r.text(at+".Type") != "bind" {
 			continue
