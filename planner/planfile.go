@@ -279,24 +279,27 @@ func decodeStrictly(text []byte, v any) error {
 
 // WritePlan puts the plan into a file that only its owner can read. The file is there as a whole or not
 // at all, whatever happens on the way.
-func WritePlan(path string, f *SavedPlan) (err error) {
+func WritePlan(path string, f *SavedPlan) error { return WriteWhole(path, "plan", f.Encode) }
+
+// WriteWhole writes a file in the way of WritePlan; what says in errors what it is.
+func WriteWhole(path, what string, encode func(io.Writer) error) (err error) {
 	// Renaming over a device, a FIFO or a link would take it away from everybody: as root, -out=/dev/null
 	// would cost the machine its /dev/null.
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("write the plan: %s is there already and no regular file; -out takes the name of a new file, or of an older plan", path)
+		return fmt.Errorf("write the %s: %s is there already and no regular file; -out takes the name of a new file, or of an older %s", what, path, what)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".sandplan-plan-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".sandplan-"+what+"-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write the plan: %w", err)
+		return fmt.Errorf("write the %s: %w", what, err)
 	}
 	defer func() {
 		if err != nil {
 			tmp.Close()
 			os.Remove(tmp.Name())
-			err = fmt.Errorf("write the plan: %w", err)
+			err = fmt.Errorf("write the %s: %w", what, err)
 		}
 	}()
-	if err = f.Encode(tmp); err != nil {
+	if err = encode(tmp); err != nil {
 		return err
 	}
 	if err = tmp.Sync(); err != nil {

@@ -29,6 +29,8 @@ type builder struct {
 	images map[imageUse]foundImage
 	trees  map[string]foundTree // by path
 	inner  map[string][]string  // nested repositories of writable worktrees, by path
+	// overlays are what is mounted read-only over writable worktrees, by path.
+	overlays map[string][]string
 }
 
 // imageUse is a reference, and whether an agent or a runner is made from it.
@@ -190,6 +192,7 @@ func (b *builder) invocation(inv hclspec.Invocation, x exposure) {
 			b.report(inv.Worktree.Range, "", err)
 			return
 		}
+		b.overlays[tree.tree.path] = readOnly
 		if nested := b.nested(tree.tree.path); len(nested) > 0 {
 			b.warn(inv.Worktree.Range, summaryNested, fmt.Sprintf("Below the worktree %s there are repositories of their own: %s. The agent can change their .git, "+
 				"hooks included; look at them before you use git there.", tree.tree.path, strings.Join(nested, ", ")))

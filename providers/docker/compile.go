@@ -26,6 +26,7 @@ type Compiled struct {
 	binds      map[planner.Address][]bind
 	declared   map[planner.Address]hcl.Range // where the worktrees of invocations are written
 	allocation planner.Allocation
+	facts      *facts // what a recording keeps
 }
 
 // Seal makes the command of an invocation's agent.
@@ -39,13 +40,27 @@ func (e *Engine) Compile(ctx context.Context, s *hclspec.Spec, snap planner.Snap
 
 // CompileSealed is Compile with the commands of agents sealed by the caller's choice. Only policy can seal.
 func (e *Engine) CompileSealed(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal Seal) (*Compiled, hcl.Diagnostics) {
-	b := &builder{ctx: ctx, seal: seal, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
-		out: &Compiled{engine: e, scope: planner.Scope{Project: s.Project.V, Workspace: s.Workspace},
-			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}, declared: map[planner.Address]hcl.Range{}}}
+	b := e.builder(ctx, s, seal)
+	if e.paper != nil {
+		return b.compileOnPaper(snap)
+	}
 	if len(s.Invocations) > 0 {
 		b.build(snap)
 	}
+	return b.finish()
+}
+
+func (e *Engine) builder(ctx context.Context, s *hclspec.Spec, seal Seal) *builder {
+	return &builder{ctx: ctx, seal: seal, engine: e, spec: withImages(s), images: map[imageUse]foundImage{}, trees: map[string]foundTree{}, inner: map[string][]string{},
+		overlays: map[string][]string{},
+		out: &Compiled{engine: e, scope: planner.Scope{Project: s.Project.V, Workspace: s.Workspace},
+			desired: map[planner.Address]desired{}, pinned: map[planner.Address]pinnedImage{}, binds: map[planner.Address][]bind{}, declared: map[planner.Address]hcl.Range{}}}
+}
+
+// finish brings what was built into the order of plans.
+func (b *builder) finish() (*Compiled, hcl.Diagnostics) {
 	sort.Slice(b.out.resources, func(i, j int) bool { return b.out.resources[i].Addr.Less(b.out.resources[j].Addr) })
+	b.out.facts = b.gather()
 	return b.out, once(b.diags)
 }
 

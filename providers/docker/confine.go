@@ -21,6 +21,9 @@ type exposure struct {
 	files []exposed
 	// trees are the worktrees and repositories of all invocations.
 	trees []exposed
+	// onPaper, if not nil, are the directories to mount read-only over worktrees, as a recording has them: there
+	// is nothing to look at.
+	onPaper map[string][]string
 }
 
 // exposed is one of them. Its trail is every place that has a say in what the path leads to.
@@ -66,6 +69,9 @@ func (e *Engine) exposureOf(s *hclspec.Spec, found map[string]worktree) exposure
 // confine returns the directories that must be mounted read-only over a writable worktree, or says
 // what is in its way.
 func (x exposure) confine(w worktree) (readOnly []string, err error) {
+	if x.onPaper != nil {
+		return x.onPaper[w.path], nil
+	}
 	if w.git.kind == gitAbsent {
 		return nil, &refusal{summaryGit, fmt.Sprintf("%s is no repository: there is no .git in it. An agent that may write could make one, "+
 			"with hooks that your git would run on this machine. Run `git init` there, or use a clone.", w.path)}

@@ -64,6 +64,8 @@ type Engine struct {
 	// proved is set once it is certain that the engine sees this machine's files.
 	proof  sync.Mutex
 	proved bool
+	// paper is set for an engine that nobody asks.
+	paper *paper
 	// own is sandplan.image, made from the binary when it is first needed.
 	own func() (*ownImage, error)
 }

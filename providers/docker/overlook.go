@@ -65,6 +65,9 @@ func (c *Compiled) worktree(a planner.Address) string {
 // images that are gone and in no registry, and what the gate would refuse in the worktrees of the
 // configuration, apart from those of invocations that run: their runs watch them.
 func (c *Compiled) Obstacles(ctx context.Context, s planner.Snapshot) hcl.Diagnostics {
+	if c.engine.paper != nil {
+		return nil // worktrees are where the engine is
+	}
 	live := map[planner.Address]bool{}
 	for _, l := range s.Leases {
 		live[l.Invocation] = live[l.Invocation] || l.Live

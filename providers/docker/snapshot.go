@@ -32,6 +32,9 @@ const addrUnknown planner.Address = "sandplan.unknown"
 // Observe looks at everything of a scope: the engine's lists, one sweep over the scope's containers,
 // and what does not run is not inspected any deeper. It changes nothing.
 func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snapshot, error) {
+	if e.paper != nil {
+		return e.paper.look(scope)
+	}
 	l := &look{engine: e, scope: scope}
 	s, err := l.snapshot(ctx, nil, nil)
 	if err != nil {
