@@ -40,7 +40,7 @@ func shimMutant(t *testing.T, w *world, c *Compiled) *mutant {
 	seedLabels[labelKind] = string(kindSeed)
 	m := &mutant{engine: e, kind: k, want: want, all: []planner.Resource{c.resource(planner.AddrImage), want}, replaced: []planner.Address{want.Addr}, run: testInv,
 		request: tree{"Name": d.name(), "Driver": "local", "Labels": toTree(labels), "Seed": map[string]any{
-			"Image": d.image, "Mounts": []any{map[string]any(treeOf(seedMount(d.name())))}}},
+			"Name": d.seedSpec().name, "Image": d.image, "Mounts": []any{map[string]any(treeOf(seedMount(d.name())))}}},
 		shape: reflect.TypeFor[struct {
 			volume.Volume
 			Seed container.HostConfig
@@ -62,13 +62,21 @@ func shimMutant(t *testing.T, w *world, c *Compiled) *mutant {
 			return err
 		}
 		m.id = treeID(made)
-		host := maps.Clone(seed)
-		host["NetworkMode"] = "none"
+		spec := d.seedSpec()
+		host, config := treeOf(spec.host), treeOf(spec.config)
+		for _, part := range []string{"Mounts", "Binds", "VolumesFrom", "Tmpfs"} {
+			if v, ok := seed[part]; ok {
+				host[part] = v
+			}
+		}
 		if mounts, ok := host["Mounts"].([]any); ok && request["Name"] != d.name() {
 			host["Mounts"] = putAt(mounts, mustParsePath("[0].Source"), func(any) any { return request["Name"] })
 		}
-		_, err = e.post(t.Context(), "/containers/create", map[string][]string{"name": {objectName(w.scope(), planner.AddrShim, "census")}},
-			map[string]any{"Image": seed["Image"], "Labels": seedLabels, "HostConfig": host, "Volumes": seed["Resolved"]})
+		config["Image"], config["Labels"], config["HostConfig"], config["Volumes"] = seed["Image"], seedLabels, host, seed["Resolved"]
+		if other, ok := seed["Config"].(string); ok {
+			config["StopSignal"] = other
+		}
+		_, err = e.post(t.Context(), "/containers/create", map[string][]string{"name": {seed["Name"].(string)}}, config)
 		return err
 	}
 	m.look = func(t *testing.T) planner.Object {
@@ -139,7 +147,7 @@ func TestCensusOfVolumes(t *testing.T) {
 	const written = "the engine writes it, and takes it from nobody"
 	const emptied = "Content* Seed.Resolved Seed.Mounts"
 	all := m.census(t, map[string]recipe{
-		"Name":          {fields: "Seed.Mounts"},
+		"Name":          {fields: "Seed.Mounts"}, // the seed mounts what is there
 		"Driver":        {to: as(`"other"`), refused: "plugin"},
 		"Scope":         {to: as(`"global"`), unheeded: written},
 		"Options":       {to: as(`{"type":"tmpfs","device":"tmpfs"}`), fields: "Content*"},
@@ -156,15 +164,27 @@ func TestCensusOfVolumes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		"Seed.Image": {to: as(fmt.Sprintf("%q", w.agent)), fields: "Content* Seed.Resolved"},
+		"Seed.Image": {to: as(fmt.Sprintf("%q", w.agent)), fields: "Content* Seed.Resolved Seed.Config"},
 		// A container that runs on the volume is one that reaches into the scope.
 		"Seed.State": {fields: "Foreign*", after: func(t *testing.T, m *mutant) {
 			if err := m.engine.Start(t.Context(), m.seed(t)); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"Seed.Mounts":      {to: func(old any) any { return putAt(old, mustParsePath("[0].ReadOnly"), as("true")) }, fields: emptied},
-		"Seed.Resolved":    {to: as(`{"/extra":{}}`)},
+		"Seed.Mounts":   {to: func(old any) any { return putAt(old, mustParsePath("[0].ReadOnly"), as("true")) }, fields: emptied},
+		"Seed.Resolved": {to: as(`{"/extra":{}}`), fields: "Seed.Config"},
+		"Seed.Config":   {to: as(`"SIGINT"`)},
+		"Seed.HostConfig": {after: func(t *testing.T, m *mutant) {
+			_, err := m.engine.cli.ContainerUpdate(t.Context(), m.seed(t), container.UpdateConfig{Resources: container.Resources{Memory: 32 * mib, MemorySwap: 32 * mib}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		"Seed.Networks": {after: func(t *testing.T, m *mutant) {
+			if err := m.engine.cli.NetworkDisconnect(t.Context(), "none", m.seed(t), true); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		"Seed.Binds":       {to: as(`["/etc:/host:ro"]`), fields: "Seed.Resolved"},
 		"Seed.VolumesFrom": {to: func(any) any { return []any{w.bystander(t)} }, fields: "Seed.Resolved"},
 		"Seed.Tmpfs":       {to: as(`{"/tmp":""}`)},

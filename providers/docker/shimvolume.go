@@ -37,20 +37,21 @@ type desiredShim struct {
 func (d desiredShim) name() string { return objectName(d.scope, planner.AddrShim, d.image) }
 
 func (d desiredShim) tree() tree {
-	v := tree{
-		"Name":    d.name(),
-		"Driver":  "local",
-		"Scope":   "local",
-		"Content": d.content,
-		"Seed": map[string]any{
-			"Image":    d.image,
-			"State":    "created",
-			"Mounts":   []any{map[string]any(treeOf(seedMount(d.name())))},
-			"Resolved": sameAsHost,
-		},
-	}
+	seed := d.seedSpec().tree()
+	v := tree{"Name": d.name(), "Driver": "local", "Scope": "local", "Content": d.content,
+		"Seed": seedView(seed, planner.StatusCreated, []any{map[string]any(treeOf(seedMount(d.name())))})}
 	arrangeVolume(v, "")
 	return v
+}
+
+// seedSpec is the container whose creation fills the volume.
+func (d desiredShim) seedSpec() containerSpec {
+	config := hardenedConfig(d.image, []string{})
+	config.Hostname = "seed" // else the engine names it after the ID
+	config.User = proxyUser
+	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
+	host.Mounts = []mount.Mount{seedMount(d.name())}
+	return containerSpec{name: objectName(d.scope, planner.AddrShim, d.image, "seed"), config: config, host: host, own: true}
 }
 
 // shimContent is what the volume holds, seen through the seed.
@@ -98,24 +99,21 @@ func (d desiredShim) seed(ctx context.Context, e *Engine, labels map[string]stri
 	if err != nil {
 		return err
 	}
-	config := hardenedConfig(own.ID, []string{})
-	config.User = proxyUser
+	spec := d.seedSpec()
+	config, host := spec.config, spec.host
 	config.Labels = maps.Clone(labels)
 	maps.DeleteFunc(config.Labels, func(k, _ string) bool { return k == labelDeclared || k == labelDigest })
 	config.Labels[labelKind] = string(kindSeed)
-	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
-	host.Mounts = []mount.Mount{seedMount(d.name())}
-	name := objectName(d.scope, planner.AddrShim, d.image, "seed")
 	_, err = createFrom(ctx, e.cli, own, func() (string, error) {
-		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, name)
+		made, err := e.cli.ContainerCreate(ctx, &config, &host, nil, nil, spec.name)
 		return made.ID, err
 	})
 	if err != nil && !errdefs.IsConflict(err) {
-		return fmt.Errorf("create container %s, which fills volume %s: %w", name, d.name(), err)
+		return fmt.Errorf("create container %s, which fills volume %s: %w", spec.name, d.name(), err)
 	}
 	// As the first container of a scope it is what keeps the image from now on.
 	if err := own.keep(ctx, e); err != nil {
-		return fmt.Errorf("keep the image of container %s: %w", name, err)
+		return fmt.Errorf("keep the image of container %s: %w", spec.name, err)
 	}
 	return nil
 }
@@ -131,6 +129,7 @@ func shimRowsOfVolume() []row {
 		{path: "ClusterVolume", norm: dict},
 		{path: "Labels", norm: foreignLabels},
 		{path: "Content", norm: exact, label: "content", show: planner.Headline},
+		{path: "Seed.Name", norm: text},
 		{path: "Seed.Image", norm: text},
 		{path: "Seed.State", norm: text},
 		// All that decides what the seed shows at /.sandplan, where the volume is read through it.
@@ -139,6 +138,10 @@ func shimRowsOfVolume() []row {
 		{path: "Seed.Binds", norm: list},
 		{path: "Seed.VolumesFrom", norm: list},
 		{path: "Seed.Tmpfs", norm: dict},
+		// It never runs, so that a hash is enough to tell that somebody has changed anything else of it.
+		{path: "Seed.Config", norm: text},
+		{path: "Seed.HostConfig", norm: text},
+		{path: "Seed.Networks", norm: text},
 		{path: "Seed.ID", class: planner.ClassIgnored,
 			reason: "chosen by the engine; it is how the seed is found, what it is stands in the other rows"},
 		{path: "CreatedAt", class: planner.ClassIgnored, reason: "written by the engine; says when, not what"},
@@ -183,18 +186,66 @@ func completeShim(ctx context.Context, l *look, v tree) error {
 	if err != nil {
 		return fmt.Errorf("look at what fills volume %s: %w", treeName(v), err)
 	}
-	v["Seed"] = seedView(seed, l.engine.info.DataDir)
+	// Both as they are before rows take them apart.
+	status, mounts := treeStatus(seed), copyOf(lookup(seed, mustParsePath("HostConfig.Mounts")))
+	if err := completeContainer(ctx, l, seed); err != nil {
+		return err
+	}
+	v["Seed"] = seedView(seed, status, mounts)
 	v["Content"], err = l.engine.readTool(ctx, treeID(seed))
 	return err
 }
 
-// seedView is what rows say of a seed.
-func seedView(seed tree, dataDir string) map[string]any {
+// copyOf is a deep copy of a decoded value.
+func copyOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, child := range v {
+			out[k] = copyOf(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = copyOf(child)
+		}
+		return out
+	}
+	return v
+}
+
+// seedView is what rows say of a seed, which is a container in the form of rows.
+func seedView(seed tree, status planner.Status, mounts any) map[string]any {
 	host, _ := seed["HostConfig"].(map[string]any)
-	out := map[string]any{"ID": seed["Id"], "Image": seed["Image"], "State": string(treeStatus(seed)), "Mounts": host["Mounts"],
+	out := map[string]any{"ID": seed["Id"], "Name": seed["Name"], "Image": seed["Image"], "State": string(status), "Mounts": mounts,
 		"Resolved": seed["Mounts"], "Binds": host["Binds"], "VolumesFrom": host["VolumesFrom"], "Tmpfs": host["Tmpfs"]}
-	if mounts, ok := host["Mounts"].([]any); ok && sameMounts(mounts, seed["Mounts"], dataDir) {
-		out["Resolved"] = sameAsHost
+	// The rows of a container on no network. Those with a row of their own above are among them; the hash
+	// leaves these away, so that each difference shows once.
+	own := []string{"HostConfig.Mounts", "HostConfig.Binds", "HostConfig.VolumesFrom", "HostConfig.Tmpfs"}
+	rows := append(containerRows(), endpointRows(roleNone)...)
+	t := newTable([]string{""}, append(rows, mountRows(mountPath(toolDir))...))
+	said := map[string]map[string]string{"Config": {}, "HostConfig": {}, "NetworkSettings": {}}
+	note := func(path, value string) {
+		part, _, _ := strings.Cut(path, ".")
+		if said[part] != nil && !slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(path, o) }) {
+			said[part][path] = value
+		}
+	}
+	for _, f := range t.observed(seed, nil) {
+		if f.Class != planner.ClassIgnored && !f.Value.IsZero() {
+			note(f.Path, f.Value.Text())
+		}
+	}
+	networks, _ := lookup(seed, mustParsePath("NetworkSettings.Networks")).(map[string]any)
+	note("NetworkSettings.Networks", strings.Join(sortedKeys(networks), " "))
+	unknown, _ := t.extras(seed)
+	for _, x := range unknown {
+		note(x.Path, x.Detail)
+	}
+	for part, name := range map[string]string{"Config": "Config", "HostConfig": "HostConfig", "NetworkSettings": "Networks"} {
+		sum := sha256.Sum256([]byte(planner.JSON(said[part]).Text()))
+		out[name] = "sha256:" + hex.EncodeToString(sum[:])
 	}
 	return out
 }
