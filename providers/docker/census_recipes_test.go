@@ -136,7 +136,7 @@ func hostRecipes(w *world, addr planner.Address) map[string]recipe {
 	return map[string]recipe{
 		"HostConfig.NetworkMode":                     networkMode,
 		"HostConfig.Binds":                           {to: as(`["/etc:/host:ro"]`), fields: "Mounts"},
-		"HostConfig.LogConfig.Type":                  {to: as(`"local"`)},
+		"HostConfig.LogConfig.Type":                  {to: as(`"local"`), also: map[string]string{"HostConfig.LogConfig.Config": "{}"}, fields: "HostConfig.LogConfig.Config"},
 		"HostConfig.LogConfig.Config":                {to: as(`{"max-size":"99m"}`)},
 		"HostConfig.PortBindings":                    {to: as(`{"8080/tcp":[{"HostIp":"127.0.0.1","HostPort":"39999"}]}`)},
 		"HostConfig.RestartPolicy.Name":              {to: as(`"always"`)},
