@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ type app struct {
 	global globalFlags
 	cwd    string
 	shown  *ui // of the command that runs
+	log    *slog.Logger
 	code   int // of the command that ran
 }
 
@@ -65,11 +67,15 @@ type globalFlags struct {
 // main runs one command line and returns its exit code.
 func (a *app) main(args []string) int {
 	a.shown = nil
+	wrongLog := a.openLog()
 	if asksCompletion(args) {
 		a.cwd, _ = a.getwd() // without one there is nothing to complete from
 		return a.complete(args)
 	}
 	dir, args, err := takeChdir(args)
+	if err == nil {
+		err = wrongLog
+	}
 	if err == nil && dir != "" {
 		err = a.chdir(dir)
 	}
@@ -98,6 +104,7 @@ func (a *app) main(args []string) int {
 // met are printed already.
 func (a *app) action(f func(cmd *cobra.Command, args []string) int) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		a.logCommand(cmd)
 		a.code = f(cmd, args)
 		return nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ func newTestApp(t *testing.T) *testApp {
 		chdir: func(string) error { return nil }, getwd: func() (string, error) { return ta.dir, nil },
 		now: func() time.Time { return time.Unix(0, 0) }, listen: func() (<-chan os.Signal, func()) { return ta.signal, func() {} },
 	}
+	ta.log = slog.New(slog.DiscardHandler)
 	return ta
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -45,10 +46,14 @@ func (r remover) Restore(context.Context, planner.Change, planner.IDs) error {
 
 // open finds the engine. host is what the configuration asks for, dir is where that configuration lies.
 func (a *app) open(ctx context.Context, host, dir string) (*docker.Engine, error) {
-	return docker.Open(ctx, docker.Options{
+	o := docker.Options{
 		Host: host, Getenv: a.getenv, Home: a.home, Origin: a.origin(dir), Version: a.version, Self: a.self,
 		Who: a.who, Now: a.now, DataDir: a.dataDir(dir),
-	})
+	}
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		o.Calls = a.logCall
+	}
+	return docker.Open(ctx, o)
 }
 
 // origin is the host and directory that objects come from.

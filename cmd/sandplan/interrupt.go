@@ -26,6 +26,7 @@ func (a *app) watch(parent context.Context, graceful bool, said func(n int)) int
 				return
 			case <-signals:
 			}
+			a.log.Info("signal", "number", n)
 			// The line first: whatever the signal sets off may print, too.
 			if said != nil {
 				said(n)

@@ -46,6 +46,8 @@ type Options struct {
 	// Who is user@host, for locks; Now is the clock.
 	Who string
 	Now func() time.Time
+	// Calls is told of each call to the engine, from several goroutines; nil when nobody wants to know.
+	Calls func(Call)
 }
 
 // Engine is one Docker engine. It holds no state of a scope: what is there is looked up each time. Its
@@ -94,6 +96,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		Transport:     newTransport(host.socket, o.Getenv),
 		CheckRedirect: client.CheckRedirect,
 	}, kinds: kinds(), apart: namespacesOf(host.socket, "/proc"), own: lazyOwnImage(o)}
+	if o.Calls != nil {
+		e.http.Transport = told{e.http.Transport, o.Calls, o.Now}
+	}
 	if o.ReadOnly {
 		e.http.Transport = readOnly{e.http.Transport}
 	}
