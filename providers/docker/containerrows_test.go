@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/api/types/volume"
@@ -32,6 +33,8 @@ func TestEveryFieldOfAContainerHasARow(t *testing.T) {
 	requireCovered(t, runnerKind().table, "Config.Cmd[1]", shim.Config{}, map[string]string{"Config.Cmd[1].network": "it has none"})
 	requireCovered(t, proxyKind().table, "Config.Cmd[1]", egress.Config{}, nil)
 	requireCovered(t, shimKind().table, "", volume.Volume{}, nil)
+	requireCovered(t, toolKind().table, "", image.InspectResponse{}, nil)
+	requireCovered(t, pinnedKind().table, "", image.InspectResponse{}, nil)
 }
 
 // uncoveredMounts are the fields of a mount in the engine's list, which rows see by target.

@@ -301,8 +301,24 @@ func imageObject(k *kind, a planner.Address, id, name string) planner.Object {
 	return o
 }
 
+// imageRows: the ID says it all. It is looked at by nothing but its ID, so of the rest nothing is even read.
 func imageRows(attr, label string) []row {
-	return []row{{path: "Id", norm: text, attr: attr, label: label, show: planner.Headline}}
+	rows := []row{{path: "Id", norm: text, attr: attr, label: label, show: planner.Headline}}
+	const (
+		content  = "part of what Id is the hash of"
+		name     = "a name, which may move: containers are made by Id"
+		byEngine = "written by the engine for itself; no container gets it"
+	)
+	for reason, paths := range map[string][]string{
+		content:  {"Config", "RootFS", "Architecture", "Variant", "Os", "OsVersion", "Author", "Comment", "Created", "DockerVersion", "Container", "ContainerConfig"},
+		name:     {"RepoTags", "RepoDigests", "Descriptor", "Manifests"},
+		byEngine: {"Parent", "Size", "VirtualSize", "GraphDriver", "Metadata"},
+	} {
+		for _, path := range paths {
+			rows = append(rows, row{path: path, class: planner.ClassIgnored, reason: reason})
+		}
+	}
+	return rows
 }
 
 // inspectImage shows of an image what it is, and leaves away where and how the engine keeps it.

@@ -45,8 +45,8 @@ func (e *Engine) ProveShared(ctx context.Context, scope planner.Scope) error {
 	return nil
 }
 
-// proveOnce is ProveShared before the first object that this process makes. Only a success is kept: what
-// failed for a passing reason is tried again with the next object.
+// proveOnce is all that must hold before the first object that this process makes. Only a success is kept:
+// what failed for a passing reason is tried again with the next object.
 func (e *Engine) proveOnce(ctx context.Context, scope planner.Scope) error {
 	e.proof.Lock()
 	defer e.proof.Unlock()
@@ -54,6 +54,9 @@ func (e *Engine) proveOnce(ctx context.Context, scope planner.Scope) error {
 		return nil
 	}
 	err := e.ProveShared(ctx, scope)
+	if err == nil {
+		err = e.refuseTomorrow(ctx, scope)
+	}
 	e.proved = err == nil
 	return err
 }
