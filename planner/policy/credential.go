@@ -109,25 +109,44 @@ func expiry(token string) (time.Time, bool) {
 }
 
 // checkShared warns of a login that several invocations would renew, each in its own container: the first
-// renewal makes the copies of all others invalid.
+// renewal makes the copies of all others invalid. It is the same login when it comes from the same place,
+// whichever vendor blocks name it.
 func checkShared(s *hclspec.Spec) hcl.Diagnostics {
 	at := reporter{}
+	type source struct{ env, file, unknown string }
+	shared := map[source][]string{}
+	vendors := map[string]source{}
 	for _, v := range s.Vendors {
-		i := slices.IndexFunc(v.Credentials, func(c hclspec.Credential) bool { return c.Name == CredentialCodexAuth })
-		if v.Kind.V != KindCodex || i < 0 {
-			continue
-		}
-		var users []string
-		for _, inv := range s.Invocations {
-			if inv.Vendor.V == v.Name {
-				users = append(users, inv.Address)
+		if c, ok := loginOf(v); ok {
+			from := source{env: c.SourceEnv.V, file: c.SourceFile.V}
+			if from == (source{}) {
+				from.unknown = v.Name // not known before a plan
 			}
+			vendors[v.Name] = from
 		}
-		if len(users) > 1 {
+	}
+	for _, inv := range s.Invocations {
+		if from, ok := vendors[inv.Vendor.V]; ok {
+			shared[from] = append(shared[from], inv.Address)
+		}
+	}
+	for _, v := range s.Vendors {
+		users := shared[vendors[v.Name]]
+		if c, ok := loginOf(v); ok && len(users) > 1 {
+			delete(shared, vendors[v.Name]) // told once
 			at.block = v.Range
-			at.warn(v.Credentials[i].Range, SummaryCredentialShared, "%s share the auth.json of vendor.%s. If it holds a ChatGPT login, the first of them that renews it makes the others' copies invalid: "+
+			at.warn(c.Range, SummaryCredentialShared, "%s share the auth.json of vendor.%s. If it holds a ChatGPT login, the first of them that renews it makes the others' copies invalid: "+
 				"run one at a time, or use an API key.", strings.Join(users, ", "), v.Name)
 		}
 	}
 	return at.diags
+}
+
+// loginOf is the credential of a vendor that may be a login.
+func loginOf(v hclspec.Vendor) (hclspec.Credential, bool) {
+	i := slices.IndexFunc(v.Credentials, func(c hclspec.Credential) bool { return c.Name == CredentialCodexAuth })
+	if v.Kind.V != KindCodex || i < 0 {
+		return hclspec.Credential{}, false
+	}
+	return v.Credentials[i], true
 }

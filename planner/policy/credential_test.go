@@ -83,4 +83,24 @@ func TestSharedLogin(t *testing.T) {
 	if d := find(Check(s), SummaryCredentialShared); d != nil {
 		t.Errorf("one invocation shares with nobody: %s", d.Detail)
 	}
+
+	twin := *vendorOf(s, "codex")
+	twin.Name = "twin"
+	s.Vendors = append(s.Vendors, twin)
+	two := one[0]
+	two.Name, two.Address, two.Vendor = "two", "invocation.two", set("twin", 90)
+	s.Invocations = append(s.Invocations, two)
+	var told []string
+	for _, d := range Check(s) {
+		if d.Summary == SummaryCredentialShared {
+			told = append(told, d.Detail)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "invocation.codex_fix, invocation.two") {
+		t.Errorf("two vendors with one login: %q", told)
+	}
+	s.Vendors[len(s.Vendors)-1].Credentials = []hclspec.Credential{{Name: CredentialCodexAuth, SourceFile: set("/another", 91)}}
+	if d := find(Check(s), SummaryCredentialShared); d != nil {
+		t.Errorf("two logins are shared by nobody: %s", d.Detail)
+	}
 }
