@@ -1,7 +1,8 @@
-// Package dockertest lets tests use the real engine, and puts faults between a client and it.
+// Package dockertest lets tests use a real engine, put faults between a client and it, and, for what no
+// real engine can be made to do at a chosen moment, use an engine in memory.
 //
-// There is no imitation of an engine here that a test could mistake for the real one: what an engine
-// does is asked of an engine. Proxy forwards every call and changes only those that a test names, so
-// that what cannot be provoked (a lost connection, an answer that comes late, a field that no engine
-// at hand shows) can be. Start with Socket and Proxy.
+// What an engine does is asked of an engine: start with Socket and Proxy, which forwards every call and
+// changes only those that a test names. Fake is for races and faults by the thousand. It is held to
+// recordings of three releases (testdata): "go test -run TestRecord -record" makes one of the engine at
+// hand, "make record-engines" of all three.
 package dockertest
