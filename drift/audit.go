@@ -8,9 +8,10 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// Codes that drift exits with. 1 is an error, and none of these.
+// Codes that drift exits with.
 const (
 	CodeClean   = 0
+	CodeError   = 1 // something could not be looked at
 	CodeDrift   = 2 // drift or conflict
 	CodePending = 3 // only pending
 )
@@ -20,8 +21,9 @@ type Report struct {
 	// Findings are those that count, Ignored those that the caller asked to ignore; both sorted.
 	Findings []planner.Finding
 	Ignored  []planner.Finding
-	// Conflicts, Drift and Pending count Findings.
-	Conflicts, Drift, Pending int
+	// Conflicts, Drift, Pending and Unreadable count Findings. What could not be looked at is nothing that
+	// somebody did, and nothing that may be ignored.
+	Conflicts, Drift, Pending, Unreadable int
 }
 
 // Code is the exit code of the report.
@@ -29,6 +31,8 @@ func (r Report) Code() int {
 	switch {
 	case r.Conflicts+r.Drift > 0:
 		return CodeDrift
+	case r.Unreadable > 0:
+		return CodeError
 	case r.Pending > 0:
 		return CodePending
 	}
@@ -39,6 +43,10 @@ func (r Report) Code() int {
 // exceptions.
 func Audit(p *planner.Plan, ignore ...Ignore) Report {
 	var r Report
+	unreadable := map[planner.Address]bool{} // whatever else is said of such an object follows from it
+	for _, f := range p.Findings {
+		unreadable[f.Addr] = unreadable[f.Addr] || f.Unreadable()
+	}
 	for _, f := range p.Findings {
 		if slices.ContainsFunc(ignore, func(i Ignore) bool { return i.covers(f) }) {
 			r.Ignored = append(r.Ignored, f)
@@ -49,6 +57,10 @@ func Audit(p *planner.Plan, ignore ...Ignore) Report {
 		case planner.FindingConflict:
 			r.Conflicts++
 		case planner.FindingDrift:
+			if unreadable[f.Addr] {
+				r.Unreadable++
+				continue
+			}
 			r.Drift++
 		case planner.FindingPending:
 			r.Pending++
@@ -86,7 +98,7 @@ func ParseIgnore(s string) (Ignore, error) {
 // covers reports whether a finding is about the ignored field. Findings about whole objects and
 // conflicts have no field, so they cannot be ignored.
 func (i Ignore) covers(f planner.Finding) bool {
-	if f.Path() == "" || !i.Addr.Contains(f.Addr) {
+	if f.Path() == "" || f.Unreadable() || !i.Addr.Contains(f.Addr) {
 		return false
 	}
 	return f.Path() == i.Path || f.Mismatch != nil && f.Mismatch.Field.Attr == i.Path

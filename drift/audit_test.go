@@ -83,3 +83,28 @@ func TestParseIgnore(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadable: an object that could not be looked at is an error, which nothing hides and nobody can ignore.
+func TestUnreadable(t *testing.T) {
+	broken := planner.Finding{Kind: planner.FindingDrift, Addr: "invocation.a.agent", Extra: &planner.Extra{Path: planner.PathUnreadable, Detail: "it cannot be looked at"}}
+	label := planner.Finding{Kind: planner.FindingDrift, Addr: "invocation.a.agent", Text: "has a label that cannot be read"}
+	pending := planner.Finding{Kind: planner.FindingPending, Addr: "invocation.b", Text: "does not exist yet"}
+	other := planner.Finding{Kind: planner.FindingDrift, Addr: "invocation.b.agent", Text: "was started outside a run"}
+	ignore, err := drift.ParseIgnore("invocation.a.agent." + planner.PathUnreadable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		findings []planner.Finding
+		code     int
+		reason   string
+	}{
+		{[]planner.Finding{broken, label}, drift.CodeError, "what follows from it is no drift"},
+		{[]planner.Finding{broken, label, pending}, drift.CodeError, "what is pending does not hide it"},
+		{[]planner.Finding{broken, label, other}, drift.CodeDrift, "drift elsewhere is drift"},
+	} {
+		if got := drift.Audit(&planner.Plan{Findings: tt.findings}, ignore); got.Code() != tt.code || len(got.Ignored) != 0 {
+			t.Errorf("%s: code %d, %d ignored; want %d and none", tt.reason, got.Code(), len(got.Ignored), tt.code)
+		}
+	}
+}

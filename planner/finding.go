@@ -36,6 +36,12 @@ func (f Finding) Path() string {
 	return ""
 }
 
+// PathUnreadable is the path of the Extra of an object that could not be looked at.
+const PathUnreadable = "inspect"
+
+// Unreadable reports whether the finding says that its object could not be looked at.
+func (f Finding) Unreadable() bool { return f.Extra != nil && f.Extra.Path == PathUnreadable }
+
 // MismatchFinding is the finding that a field differs; the line is the field's where it has one.
 func MismatchFinding(kind FindingKind, r *Resource, a Address, m Mismatch) Finding {
 	f := Finding{Kind: kind, Addr: a, Decl: m.Field.Decl, Mismatch: &m}

@@ -62,6 +62,10 @@ type globalFlags struct {
 	noColor   bool
 	verbose   bool
 	json      bool // lines of JSON in place of text
+	reads     bool // of the engine only: no writing call can be made
+
+	engine string // a file of sandplan snapshot, in place of an engine
+	taken  string // when that was made, once it was read
 }
 
 // main runs one command line and returns its exit code.
@@ -132,7 +136,7 @@ func (a *app) rootCommand() *cobra.Command {
 	pf.StringVar(&a.global.workspace, "workspace", a.getenv("SANDPLAN_WORKSPACE"), "the workspace, a `name` (SANDPLAN_WORKSPACE; \"default\")")
 	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
 	root.AddCommand(
-		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.destroyCommand(),
+		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.snapshotCommand(), a.destroyCommand(),
 		a.fmtCommand(), a.showCommand(), a.graphCommand(), a.outputCommand(), a.stateCommand(), a.runsCommand(), a.forceUnlockCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	a.completes(root)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/markdown"
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -25,6 +26,9 @@ type planFlags struct {
 
 	out      string // plan only
 	detailed bool
+	base     string
+	deny     bool
+	format   string
 }
 
 func (f *planFlags) register(a *app, cmd *cobra.Command) {
@@ -44,8 +48,15 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Show what differs between configuration and engine, and what apply would do",
 		Long: `
 Compares the configuration with the engine, field by field, and shows what apply would do. It changes
-nothing and takes no lock.`,
-		Example: "sandplan plan\nsandplan plan -out=p && sandplan apply p",
+nothing and takes no lock.
+
+With -base=PATH it compares with another declaration instead, a directory, a file or a saved plan: no engine,
+no credential and no worktree is needed, and what only an engine decides is (known after apply).
+-deny-widening exits 1 when an agent may reach, write, run or see more than in the base (or, without -base,
+than what the engine's objects declare). Invocations are compared by address; a renamed one is a new one.
+
+With -engine=FILE it works from a file that "sandplan snapshot" wrote.`,
+		Example: "sandplan plan\nsandplan plan -out=p && sandplan apply p\nsandplan plan -base=../main -deny-widening",
 		Args:    noArguments,
 		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.plan(cmd.Context(), f) }),
 	}
@@ -53,6 +64,10 @@ nothing and takes no lock.`,
 	cmd.Flags().StringVar(&f.out, "out", "", "save the plan to this `file`")
 	cmd.Flags().BoolVar(&f.detailed, "detailed-exitcode", false, "exit code 0 without changes, 2 with changes, 1 for errors")
 	cmd.Flags().BoolVar(&f.destroy, "destroy", false, "plan to destroy everything of the scope")
+	cmd.Flags().StringVar(&f.base, "base", "", "compare with the declaration at this `path`, and with no engine")
+	cmd.Flags().BoolVar(&f.deny, "deny-widening", false, "exit code 1 when an agent may do more than before")
+	reportFlag(cmd, &f.format, planFormats()...)
+	a.engineFlag(cmd)
 	a.jsonFlag(cmd)
 	neverLocks(cmd)
 	return cmd
@@ -66,13 +81,21 @@ func neverLocks(cmd *cobra.Command) {
 }
 
 func (a *app) plan(ctx context.Context, f planFlags) int {
-	if err := f.check("plan"); err != nil {
+	err := f.check("plan")
+	if err == nil {
+		err = a.checkPlan(f)
+	}
+	if err != nil {
 		return a.fail(err)
 	}
+	a.global.reads = true
 	u := a.ui()
-	u.compact = f.compact
+	u.compact, u.quiet = f.compact, f.format != formatText
 	in := a.watch(ctx, false, nil)
 	defer in.done()
+	if f.base != "" {
+		return a.planBase(in.ctx, u, f)
+	}
 	t, ok := a.opened(in.ctx, u, f)
 	if !ok {
 		return exitError
@@ -86,7 +109,8 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		return exitError
 	}
 	view := a.planView(t, pl)
-	view.Hint = !t.obstacles.HasErrors()
+	denied := f.denied(t.spec, permissions(t.spec, pl))
+	view.Hint = !t.obstacles.HasErrors() && len(denied) == 0
 	if f.out != "" && view.Hint {
 		if err := a.save(f.out, t, o); err != nil {
 			u.fail(err)
@@ -94,9 +118,14 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		}
 		view.Saved = f.out
 	}
-	u.print(u.out.Plan(pl, view))
-	a.planWarnings(u, pl, f)
-	if u.report(append(t.obstacles, conflicts(pl)...)) {
+	wrong := append(append(t.obstacles, conflicts(pl)...), denied...)
+	if f.format == formatText {
+		u.print(u.out.Plan(pl, view))
+		a.planWarnings(u, pl, f)
+	} else if text, diags := a.planReport(t, pl, f, view); !u.report(diags) {
+		u.print(text)
+	}
+	if u.report(wrong) {
 		return exitError
 	}
 	if f.detailed && !pl.Empty() {
@@ -114,6 +143,42 @@ func (f planFlags) check(command string) error {
 		return misuse(command, "-destroy replaces nothing, so -takeover cannot go with it")
 	}
 	return nil
+}
+
+func planFormats() []string { return []string{formatText, formatJSON, formatMarkdown} }
+
+// checkPlan refuses what cannot go with a comparison that no apply can follow.
+func (a *app) checkPlan(f planFlags) error {
+	if err := a.checkFormat("plan", f.format, planFormats()...); err != nil {
+		return err
+	}
+	if f.deny && f.destroy {
+		return misuse("plan", "-destroy lets nobody do more, so -deny-widening cannot go with it")
+	}
+	if f.base != "" && a.global.engine != "" {
+		return misuse("plan", "-base and -engine exclude each other: each stands in place of the engine")
+	}
+	for _, l := range []struct {
+		given bool
+		name  string
+	}{{f.out != "", "-out"}, {f.destroy, "-destroy"}, {len(f.targets) > 0, "-target"}, {len(f.replace) > 0, "-replace"}} {
+		switch {
+		case l.given && f.base != "":
+			return misuse("plan", "-base compares two declarations and nothing can be applied, so %s cannot go with it", l.name)
+		case l.given && l.name == "-out" && a.global.engine != "":
+			return misuse("plan", "-engine is no engine to apply to, so -out cannot go with it")
+		}
+	}
+	return nil
+}
+
+// planReport is a plan in another format than text.
+func (a *app) planReport(t *target, pl *planner.Plan, f planFlags, view render.PlanView) (string, hcl.Diagnostics) {
+	if f.format == formatJSON {
+		return a.planDocument(t, pl)
+	}
+	errs, _ := render.Split(append(t.obstacles, conflicts(pl)...))
+	return markdown.Plan(markdown.PlanInput{Plan: pl, Permissions: view.Permissions, Notes: pl.Warnings, Errors: errs, Denied: f.deny}), nil
 }
 
 // target loads the configuration, opens the engine and looks at the scope.

@@ -17,6 +17,7 @@ type showFlags struct {
 	project string
 	plan    string // -plan=FILE is the same as FILE
 	json    bool
+	format  string
 
 	permissions bool
 	vars        varFlags
@@ -41,11 +42,17 @@ what every agent may read, write, reach and run; what is more than the engine's 
 			if len(args) == 1 {
 				f.plan = args[0]
 			}
+			if err := a.checkFormat("show", f.format, planFormats()...); err != nil {
+				return a.fail(err)
+			}
+			f.json = f.json || f.format == formatJSON
 			switch {
 			case f.plan != "" && f.project != "":
 				return a.fail(misuse("show", "-project and a saved plan exclude each other: the plan says it all"))
 			case f.permissions && f.project != "":
 				return a.fail(misuse("show", "-permissions is about a configuration, and -project needs none: they exclude each other"))
+			case f.format == formatMarkdown && (f.plan == "" || f.permissions || f.json):
+				return a.fail(misuse("show", "-format=markdown is for a saved plan, and goes with neither -json nor -permissions"))
 			case len(f.vars.args) > 0 && (f.plan != "" || !f.permissions):
 				return a.fail(misuse("show", "variables matter for -permissions of a configuration only"))
 			}
@@ -57,6 +64,7 @@ what every agent may read, write, reach and run; what is more than the engine's 
 	}
 	cmd.Flags().BoolVar(&a.global.verbose, "verbose", false, "show every setting")
 	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON document; docs/schema says what it holds")
+	reportFlag(cmd, &f.format, planFormats()...)
 	cmd.Flags().BoolVar(&f.permissions, "permissions", false, "what every agent may do, and what of it is more than before")
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
@@ -129,6 +137,11 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 	}
 	if f.permissions {
 		return a.printPermissions(u, f, permissions(t.spec, pl))
+	}
+	if f.format == formatMarkdown {
+		text, _ := a.planReport(t, pl, planFlags{format: f.format}, a.planView(t, pl))
+		u.print(text)
+		return exitOK
 	}
 	if !f.json {
 		u.print(u.out.Plan(pl, a.planView(t, pl)))

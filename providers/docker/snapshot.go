@@ -258,7 +258,7 @@ func unreadable(f found, err error) planner.Object {
 	id, _ := readIdentity(labelsOf(treeLabels(f.tree)))
 	o := planner.Object{Addr: f.addr, Kind: f.kind.name, ID: treeID(f.tree), Name: treeName(f.tree), Schema: id.schema,
 		Digest: id.digest, Origin: id.origin, Status: treeStatus(f.tree),
-		Extra: []planner.Extra{{Path: "inspect", Detail: "it cannot be looked at: " + err.Error()}}}
+		Extra: []planner.Extra{{Path: planner.PathUnreadable, Detail: "it cannot be looked at: " + err.Error()}}}
 	o.Fingerprint = fingerprint(o)
 	return o
 }

@@ -37,6 +37,9 @@ func rules() []rule {
 
 // ruleOf is the ID of the rule that a finding breaks.
 func ruleOf(f planner.Finding) string {
+	if f.Unreadable() {
+		return "sandplan.error"
+	}
 	switch f.Kind {
 	case planner.FindingConflict:
 		return "sandplan.conflict"
