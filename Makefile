@@ -37,6 +37,10 @@ test-engines: build ## the engine suites on three engines side by side; writes d
 test-vendors: engine build ## the real CLIs of both vendors against a mock; fetches their npm packages
 	scripts/test-vendors
 
+.PHONY: vendor-matrix
+vendor-matrix: engine build ## the same proof for the pinned versions and the newest on npm; prints a table
+	scripts/vendor-matrix
+
 .PHONY: demo
 demo: engine build ## the whole loop on the real engine, without internet
 	scripts/demo
@@ -55,8 +59,13 @@ bench-proxy: build ## the proxy beside squid, tinyproxy and bare relays, on loop
 	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan
 
 SOAKTIME ?= 10m
+MANY ?= 500
+.PHONY: many
+many: engine build ## one project with MANY (500) invocations: plan, apply, drift, destroy, and nothing left behind
+	$(GO) run ./testfixtures/many -sandplan bin/sandplan -n $(MANY)
+
 .PHONY: soak
-soak: ## the proxy under resets, half-closes, slow readers and 5,000 idle tunnels, for SOAKTIME (10m)
+soak: many ## 500 invocations on the real engine, then the proxy under resets, half-closes, slow readers and 5,000 idle tunnels, for SOAKTIME (10m)
 	SANDPLAN_SOAK=$(SOAKTIME) $(GO) test -count=1 -timeout 30m -v -run '^TestSoak$$' ./providers/docker/egress
 
 # curl, wget, git and Python from Debian, Node 24 from npm: older ones know no proxy in fetch.
@@ -72,12 +81,17 @@ clients: ## curl, wget, git, npm, Node and Python through the proxy
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	scripts/fuzz $(FUZZTIME)
 
+# What `make test` leaves out, and the build for tests.
+TAGS := vendors sandplantest sandplanclients
+
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags '$(TAGS)' ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
 
 .PHONY: engine
 engine:
