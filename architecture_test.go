@@ -25,7 +25,11 @@ var mayImport = map[string][]string{
 	"drift":              {"planner"},
 	"applier":            {"planner"},
 	// The frames of the stdin protocol are pure: launch speaks them, and no Docker comes with them.
-	"applier/launch":              {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
+	"applier/launch": {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
+	// What a probe inside says is read outside; the program that says it is no part of verify.
+	"applier/verify": {"applier/launch", "planner", "planner/policy", "hclspec", "providers/docker/probe"},
+	// It runs where an agent does: nothing of ours comes with it.
+	"providers/docker/probe":      {},
 	"providers/docker":            {"planner", "planner/policy", "planner/permission", "hclspec", "providers/docker"},
 	"providers/docker/egress":     {"providers/docker/egress", "providers/docker/shim/wire"},
 	"providers/docker/shim":       {"providers/docker/shim"},

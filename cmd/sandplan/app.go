@@ -136,7 +136,7 @@ func (a *app) rootCommand() *cobra.Command {
 	pf.StringVar(&a.global.workspace, "workspace", a.getenv("SANDPLAN_WORKSPACE"), "the workspace, a `name` (SANDPLAN_WORKSPACE; \"default\")")
 	pf.BoolVar(&a.global.noColor, "no-color", false, "plain text (NO_COLOR)")
 	root.AddCommand(
-		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.logsCommand(), a.driftCommand(), a.snapshotCommand(), a.destroyCommand(),
+		a.initCommand(), a.validateCommand(), a.planCommand(), a.applyCommand(), a.runCommand(), a.dispatchCommand(), a.verifyCommand(), a.logsCommand(), a.driftCommand(), a.snapshotCommand(), a.destroyCommand(),
 		a.fmtCommand(), a.showCommand(), a.graphCommand(), a.outputCommand(), a.stateCommand(), a.runsCommand(), a.forceUnlockCommand(), a.versionCommand(), a.completionCommand(),
 	)
 	a.completes(root)
@@ -179,7 +179,7 @@ func (a *app) fail(err error) int {
 	help := strings.TrimSpace("sandplan " + u.command)
 	a.ui().printErr(a.ui().err.Usage(u.message, help))
 	switch u.command {
-	case "run", "dispatch":
+	case "run", "dispatch", "verify":
 		return a.refused(a.ui(), "the command line is wrong")
 	}
 	return exitError

@@ -88,7 +88,7 @@ func (p *prober) memory() result {
 		return result{absent: true, detail: "there is no limit"}
 	}
 	if free := availableMemory(); !p.Open && free < p.Memory+p.Memory/4 {
-		return result{detail: fmt.Sprintf("not tried: this machine has %d MiB left, the limit is %d MiB", free>>20, p.Memory>>20), absent: true}
+		return result{detail: fmt.Sprintf("not tried: this machine has %d MiB left, the limit is %d MiB", free>>20, p.Memory>>20), untried: true}
 	}
 	cmd := exec.Command(p.self, Command, "eat", strconv.FormatInt(p.Memory+64<<20, 10))
 	err := cmd.Run()

@@ -147,7 +147,7 @@ func (h *hearing) Read(b []byte) (int, error) {
 
 // see reports the tokens in what came.
 func (p *prober) see(text, how string) {
-	for _, t := range findTokens(p.Token.Session, text) {
+	for _, t := range FindTokens(p.Token.Session, text) {
 		p.sighted(Sighting{Token: t, How: how})
 	}
 }

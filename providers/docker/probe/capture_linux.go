@@ -50,7 +50,7 @@ func swap(n uint16) uint16 {
 
 // packetOn reports the tokens of one packet, and where it went when its address is a token by itself.
 func (p *prober) packetOn(index int, packet []byte) {
-	tokens := findTokens(p.Token.Session, string(packet))
+	tokens := FindTokens(p.Token.Session, string(packet))
 	to, t, ok := p.addressToken(packet)
 	if ok {
 		tokens = append(tokens, t)

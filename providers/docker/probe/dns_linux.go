@@ -16,7 +16,7 @@ const engineResolver = "127.0.0.11"
 // dnsDirect asks name servers that are not its own: whoever sees the question learns what is in the name.
 func (p *prober) dnsDirect() result {
 	t := p.Token.For("dns-direct")
-	servers := []string{net.JoinHostPort(t.outside(), "53")}
+	servers := []string{net.JoinHostPort(t.Outside(), "53")}
 	return p.query(append(servers, p.hostTargets(false, 53)...), t)
 }
 

@@ -31,13 +31,7 @@ func cause(err error) string {
 	return text
 }
 
-func (p *prober) worktreeWrite() result {
-	var all []result
-	for _, dir := range []string{"/work", "/work/.git"} {
-		all = append(all, leave(filepath.Join(dir, p.Name)))
-	}
-	return summary(first(all[0]), all)
-}
+func (p *prober) worktreeWrite() result { return leave(filepath.Join("/work", p.Name)) }
 
 // gitWrite tries what is mounted over the worktree, .git first.
 func (p *prober) gitWrite() result {

@@ -12,7 +12,7 @@ import (
 
 func (p *prober) egressICMP() result {
 	t := p.Token.For("egress-icmp4")
-	return p.ping([]string{t.outside()}, t)
+	return p.ping([]string{t.Outside()}, t)
 }
 
 func (p *prober) hostICMP() result {

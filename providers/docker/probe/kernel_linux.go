@@ -282,7 +282,10 @@ func (p *prober) hostname() result {
 func writable(paths ...string) result {
 	var all []result
 	for _, path := range paths {
-		all = append(all, tried("opening "+path+" for writing", opened(unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0))))
+		err := opened(unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0))
+		r := tried("opening "+path+" for writing", err)
+		r.absent = errors.Is(err, unix.ENOENT)
+		all = append(all, r)
 	}
 	return first(all...)
 }

@@ -61,6 +61,7 @@ type prober struct {
 type result struct {
 	through bool
 	absent  bool
+	untried bool
 	detail  string
 }
 
@@ -160,7 +161,7 @@ func (p *prober) report(id string, r result) {
 	if len(r.detail) > most {
 		r.detail = r.detail[:most] + "…"
 	}
-	p.out.say(Message{Outcome: &Outcome{ID: id, Through: r.through, Absent: r.absent, Detail: r.detail}})
+	p.out.say(Message{Outcome: &Outcome{ID: id, Through: r.through, Absent: r.absent, Untried: r.untried, Detail: r.detail}})
 }
 
 // guarded keeps one attempt that breaks from hiding the rest.

@@ -28,10 +28,8 @@ type Job struct {
 	Only []string `json:"only,omitempty"`
 
 	// The canary: where it listens on every address of the host.
-	TCP  int `json:"tcp,omitempty"`
-	UDP  int `json:"udp,omitempty"`
-	TLS  int `json:"tls,omitempty"`
-	HTTP int `json:"http,omitempty"`
+	TCP int `json:"tcp,omitempty"`
+	UDP int `json:"udp,omitempty"`
 	// HostAddresses are the host's addresses.
 	HostAddresses []string `json:"host_addresses,omitempty"`
 	// Proxy is the own proxy, ADDRESS:PORT, and ProxyUplink the same on the uplink; Declared is the one host
@@ -73,8 +71,10 @@ type Outcome struct {
 	// Through says that it succeeded, as far as that is seen from where it was tried.
 	Through bool `json:"through"`
 	// Absent says that this kernel or machine does not have what was tried to be used.
-	Absent bool   `json:"absent,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	Absent bool `json:"absent,omitempty"`
+	// Untried says that it was left alone, and why stands in Detail.
+	Untried bool   `json:"untried,omitempty"`
+	Detail  string `json:"detail,omitempty"`
 }
 
 // Sighting is something that reached a canary.
@@ -90,10 +90,9 @@ type Sighting struct {
 
 // Ready says that the program is prepared: for a canary, where it listens.
 type Ready struct {
-	TCP  int `json:"tcp,omitempty"`
-	UDP  int `json:"udp,omitempty"`
-	TLS  int `json:"tls,omitempty"`
-	HTTP int `json:"http,omitempty"`
+	TCP int `json:"tcp,omitempty"`
+	UDP int `json:"udp,omitempty"`
+	TLS int `json:"tls,omitempty"`
 	// Capture is false where packets cannot be seen; Why says why.
 	Capture bool   `json:"capture,omitempty"`
 	Why     string `json:"why,omitempty"`

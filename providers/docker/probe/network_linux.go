@@ -152,13 +152,13 @@ func reason(err error) string {
 
 func (p *prober) egressTCP() result {
 	t := p.Token.For("egress-tcp4")
-	to := net.JoinHostPort(t.outside(), strconv.Itoa(t.port()))
+	to := net.JoinHostPort(t.Outside(), strconv.Itoa(t.port()))
 	return p.reach("tcp4", []string{to}, append(deviceWays(), way{}), t.String(), patience)
 }
 
 func (p *prober) egressUDP() result {
 	t := p.Token.For("egress-udp4")
-	to := net.JoinHostPort(t.outside(), strconv.Itoa(t.port()))
+	to := net.JoinHostPort(t.Outside(), strconv.Itoa(t.port()))
 	return p.reach("udp4", []string{to}, append(deviceWays(), way{}), t.String(), patience)
 }
 

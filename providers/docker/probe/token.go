@@ -39,32 +39,43 @@ func (t Token) String() string {
 func (t Token) port() int { return firstPort + t.Run }
 
 // Outside is an address of the internet that belongs to nobody (RFC 5737), one for each attempt.
-func (t Token) outside() string { return fmt.Sprintf("198.51.100.%d", t.Attempt) }
+func (t Token) Outside() string { return fmt.Sprintf("198.51.100.%d", t.Attempt) }
 
 // outside6 is the same for IPv6 (RFC 3849).
 func (t Token) outside6() string { return fmt.Sprintf("2001:db8::%x", t.Attempt) }
 
-// findTokens finds the tokens of a session in the bytes of a packet, a name or a file.
-func findTokens(session, text string) []Token {
+const tokenDigits = 6 // of run and attempt
+
+// FindTokens finds the tokens of a session in the bytes of a packet, a name or a file. A resolver may have
+// changed the case of a name.
+func FindTokens(session, text string) []Token {
+	text = lower(text)
 	var out []Token
-	const width = 6
 	for mark := tokenPrefix + session; ; {
-		i := strings.Index(strings.ToLower(text), mark)
+		i := strings.Index(text, mark)
 		if i < 0 {
 			return out
 		}
 		text = text[i+len(mark):]
-		if len(text) < width {
+		if len(text) < tokenDigits {
 			return out
 		}
-		if t, ok := parseToken(session, text[:width]); ok {
+		if t, ok := parseToken(session, text[:tokenDigits]); ok {
 			out = append(out, t)
 		}
 	}
 }
 
-// FindTokens are the tokens of a session in a text.
-func FindTokens(session, text string) []Token { return findTokens(session, text) }
+// lower changes letters of ASCII alone, byte for byte: what comes need not be text.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
 
 func parseToken(session, digits string) (Token, bool) {
 	if _, err := hex.DecodeString(digits); err != nil {

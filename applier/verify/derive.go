@@ -1,0 +1,71 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
+)
+
+// limit bounds a probe. It needs seconds; an invocation whose own timeout is shorter keeps that.
+const limit = 10 * time.Minute
+
+// secondPhase is the phase of the second invocation: it may read.
+const secondPhase = "sandplan_verify"
+
+// derive is the declaration of what is verified: the subjects as they are declared, in a scope of their own,
+// and a second invocation beside them that lies in the directory tree. A prompt is no part of a sandbox, and
+// is how a probe gets its job; runners have sandboxes of their own.
+func derive(s *hclspec.Spec, subjects []hclspec.Invocation, workspace, tree string) (spec *hclspec.Spec, second hclspec.Invocation) {
+	out := *s
+	out.Workspace = workspace
+	out.Invocations, out.Phases = nil, slices.Clone(s.Phases)
+	for i := range out.Phases {
+		out.Phases[i].Runners = nil
+	}
+	for _, inv := range subjects {
+		inv.Prompt, inv.PromptSensitive = hclspec.Val[string]{}, false
+		inv.AfterRun.V = "keep" // everything is removed at the end
+		out.Invocations = append(out.Invocations, inv)
+	}
+	first := subjects[0]
+	out.Phases = append(out.Phases, hclspec.Phase{Name: secondPhase, Base: hclspec.Val[string]{V: "planning"}, Range: first.Range})
+	second = hclspec.Invocation{
+		Name: freeName(s.Invocations), Vendor: first.Vendor, Phase: hclspec.Val[string]{V: secondPhase, Range: first.Range},
+		Worktree: hclspec.Val[string]{V: tree, Range: first.Range, Set: true}, Timeout: hclspec.Val[time.Duration]{V: limit, Range: first.Range},
+		Git: hclspec.Val[string]{V: "read-only", Range: first.Range}, AfterRun: hclspec.Val[string]{V: "keep", Range: first.Range},
+		Limits: first.Limits, Range: first.Range,
+	}
+	second.Address = string(planner.InvocationAddress(second.Name, nil))
+	out.Invocations = append(out.Invocations, second)
+	slices.SortFunc(out.Invocations, func(a, b hclspec.Invocation) int {
+		if planner.Address(a.Address).Less(planner.Address(b.Address)) {
+			return -1
+		}
+		return 1
+	})
+	return &out, second
+}
+
+// freeName is a name that no invocation has.
+func freeName(all []hclspec.Invocation) string {
+	name := "second"
+	for n := 2; slices.ContainsFunc(all, func(i hclspec.Invocation) bool { return i.Name == name }); n++ {
+		name = fmt.Sprintf("second_%d", n)
+	}
+	return name
+}
+
+// seal seals a probe in the place of each agent.
+func seal(canary policy.Host) func(*hclspec.Spec, string) (policy.Command, error) {
+	return func(s *hclspec.Spec, addr string) (policy.Command, error) {
+		agent, err := policy.Seal(s, addr)
+		if err != nil {
+			return policy.Command{}, err
+		}
+		return policy.SealProbe(agent, canary)
+	}
+}

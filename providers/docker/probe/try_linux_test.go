@@ -1,0 +1,57 @@
+package probe
+
+import "testing"
+
+// TestEveryAttemptIsTried: the list and the program name the same.
+func TestEveryAttemptIsTried(t *testing.T) {
+	p := &prober{}
+	atOnce, inTurn := p.atOnce(), p.inTurn()
+	for _, a := range Attempts() {
+		if (atOnce[a.ID] == nil) == (inTurn[a.ID] == nil) {
+			t.Errorf("%s is tried at once: %v, in turn: %v; it has to be one of them", a.ID, atOnce[a.ID] != nil, inTurn[a.ID] != nil)
+		}
+	}
+	if n := len(atOnce) + len(inTurn); n != len(Attempts()) {
+		t.Errorf("the program tries %d things, the list has %d", n, len(Attempts()))
+	}
+}
+
+// TestAddressToken reads what a packet says that has no room for a token.
+func TestAddressToken(t *testing.T) {
+	const session = "0123456789ab"
+	p := &prober{Job: Job{Token: Token{Session: session, Run: 1}}}
+	v4 := func(protocol byte, to [4]byte, port uint16) []byte {
+		b := make([]byte, 24)
+		b[0], b[9] = 0x45, protocol
+		copy(b[16:], to[:])
+		b[22], b[23] = byte(port>>8), byte(port)
+		return b
+	}
+	v6 := make([]byte, 44)
+	v6[0], v6[6] = 0x60, 6
+	copy(v6[24:], []byte{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4})
+	v6[42], v6[43] = byte((firstPort+2)>>8), byte((firstPort+2)&0xff)
+	for _, tc := range []struct {
+		name, reason string
+		packet       []byte
+		want         Token
+		ok           bool
+	}{
+		{"a TCP SYN to the internet", "it carries no payload", v4(6, [4]byte{198, 51, 100, 7}, firstPort+4), Token{session, 4, 7}, true},
+		{"UDP", "the same for datagrams", v4(17, [4]byte{198, 51, 100, 9}, firstPort), Token{session, 0, 9}, true},
+		{"another port", "a run is told by its port", v4(6, [4]byte{198, 51, 100, 7}, 443), Token{}, false},
+		{"another address", "what goes elsewhere is not ours", v4(6, [4]byte{198, 51, 101, 7}, firstPort), Token{}, false},
+		{"ICMP", "it has no port; its payload holds the token", v4(1, [4]byte{198, 51, 100, 7}, firstPort), Token{}, false},
+		{"metadata", "its address is not ours to choose", v4(6, [4]byte{169, 254, 169, 254}, firstPort+5), Token{session, 5, Number("proxy-metadata")}, true},
+		{"IPv6", "the same there", v6, Token{session, 2, 4}, true},
+		{"cut off", "what is captured may be too short", v4(6, [4]byte{198, 51, 100, 7}, firstPort)[:21], Token{}, false},
+		{"empty", "the same", nil, Token{}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, got, ok := p.addressToken(tc.packet)
+			if ok != tc.ok || ok && got != tc.want {
+				t.Errorf("%s: %+v, %v; want %+v, %v", tc.reason, got, ok, tc.want, tc.ok)
+			}
+		})
+	}
+}
