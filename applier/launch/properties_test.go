@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,30 +37,18 @@ func TestRealProperties(t *testing.T) {
 	cmd, stdout, stderr := w.running(t, "invocation.job")
 	agent := w.container("invocation.job.agent")
 
-	// What is mounted below the worktree while the agent runs is not there for it.
-	sub := filepath.Join(w.tree, "sub")
-	if err := syscall.Mount("tmpfs", sub, "tmpfs", 0, ""); err != nil {
-		t.Fatal(err)
-	}
-	unmount := sync.OnceFunc(func() { _ = syscall.Unmount(sub, syscall.MNT_DETACH) })
-	t.Cleanup(unmount)
-	for _, name := range []string{filepath.Join(sub, "secret"), filepath.Join(w.tree, "mounted")} {
-		if err := os.WriteFile(name, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	within(t, time.Minute, "as many processes as there may be", func() bool { return strings.Contains(string(stdout.bytes()), "\nprocesses: ") })
+	within(t, 3*time.Minute, "as many processes as there may be", func() bool { return strings.Contains(string(stdout.bytes()), "\nprocesses: ") })
 	inside := w.cgroup(t, agent)
 	routes := w.proc(t, w.container("invocation.job.proxy"), "net/route")
-	unmount()
 	if err := os.WriteFile(filepath.Join(w.tree, "counted"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	within(t, 3*time.Minute, "the probe is done", func() bool { return strings.Contains(string(stdout.bytes()), "\ndone: yes\n") })
+	looks := func(result string) int { return strings.Count(string(stdout.bytes()), "mounted: "+result) }
+	earlier := looks("")
+	w.mountBelow(t, filepath.Join(w.tree, "sub"))
 	_ = cmd.Wait()
 	got := told(string(stdout.bytes()))
-	if got["done"] != "yes" {
-		t.Fatalf("the probe did not end: %q\n%s", stdout.bytes(), stderr.bytes())
-	}
 	t.Logf("%d attempts", len(got))
 
 	t.Run("host isolation", func(t *testing.T) { host.requireSilence(t, got) })
@@ -87,8 +74,12 @@ func TestRealProperties(t *testing.T) {
 		if got["write /tmp/written"] != "done" {
 			t.Errorf("writing into /tmp: %s", got["write /tmp/written"])
 		}
-		if got["below the worktree"] != "[]" || got["mounted"] != "[]" {
-			t.Errorf("below the worktree is %s, and after something was mounted there %s", got["below the worktree"], got["mounted"])
+		// What is mounted below the worktree while the agent runs is not there for it, and ends the run.
+		if n := looks(""); got["below the worktree"] != "[]" || n == earlier || n != looks("[]") {
+			t.Errorf("below the worktree is %s, after something was mounted there %s; %d looks before it, %d later", got["below the worktree"], got["mounted"], earlier, n-earlier)
+		}
+		if code := cmd.ProcessState.ExitCode(); code != 120 || !strings.Contains(string(stderr.bytes()), "mount point") {
+			t.Errorf("after something was mounted there: exit code %d\n%s", code, stderr.bytes())
 		}
 		if _, err := os.Stat(filepath.Join(w.tree, "written")); err == nil {
 			t.Error("a file reached the host")
@@ -132,6 +123,18 @@ func TestRealProperties(t *testing.T) {
 			t.Errorf("the kernel counts %d bytes of %d, declared are %d", inside.memory, inside.memoryMax, 96<<20)
 		}
 	})
+}
+
+// mountBelow mounts a file system with a file on a directory of the host, until the end of the test.
+func (w *world) mountBelow(t *testing.T, dir string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // useProbe makes the probe the agent's program.

@@ -24,18 +24,20 @@ func main() {
 	udp := flag.Int("udp", 0, "port that the host listens on")
 	word := flag.String("word", "", "what is sent and asked for, to be known again")
 	flag.Parse()
+	fmt.Println("up")
 	n := network{hosts: strings.Split(*hosts, ","), tcp: *tcp, udp: *udp, word: *word, under: &sync.WaitGroup{}}
 	n.reach()
 	n.resolve()
 	readProcess()
 	calls()
 	files()
-	fmt.Println("up")
-	wait("/work/mounted")
-	list("mounted", "/work/sub")
 	count()
 	wait("/work/counted")
 	fmt.Println("done: yes")
+	for range 1200 { // while the host mounts something there, which is to end this
+		list("mounted", "/work/sub")
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func say(check string, err error) { fmt.Printf("%s: %s\n", check, cause(err)) }
