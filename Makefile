@@ -27,7 +27,9 @@ SEQUENTIAL := hclspec|planner|cmd/sandplan/crash|testfixtures
 .PHONY: test
 test: engine cc ## every test, on the real engine
 	$(GO) test -timeout 14m $$($(GO) list ./... | grep -E '/($(SEQUENTIAL))(/|$$)')
-	$(GO) test -race -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
+	@mkdir -p bin && rm -f bin/census
+	SANDPLAN_CENSUS=$(CURDIR)/bin/census $(GO) test -race -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
+	@cat bin/census 2>/dev/null || echo 'census: not run anew'
 
 .PHONY: test-engines
 test-engines: build ## the engine suites on three engines side by side; writes docs/engines.md

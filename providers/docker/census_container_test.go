@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -331,7 +333,19 @@ func fieldsOfTomorrow(t *testing.T, m *mutant) {
 // report says what became of the rows, and which calls the engine does not take.
 func report(t *testing.T, what string, e *Engine, all tally) {
 	t.Helper()
-	t.Logf("census of %s on engine %s: %s\n  %s", what, e.info.Version, all, strings.Join(all.calls, "\n  "))
+	summary := fmt.Sprintf("census of %s on engine %s: %s", what, e.info.Version, all)
+	t.Logf("%s\n  %s", summary, strings.Join(all.calls, "\n  "))
+	// go test says nothing of what passes: `make test` prints this file at the end.
+	if name := os.Getenv("SANDPLAN_CENSUS"); name != "" {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintln(f, summary)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if all.found+all.refused != all.rows {
 		t.Errorf("%s: %d rows of %d are unaccounted for", what, all.rows-all.found-all.refused, all.rows)
 	}
