@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -44,6 +45,8 @@ func main() {
 			os.Exit(docker.BridgeMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
+	// A command lives for a second or less: what it saves by not tidying up is more than the memory is worth.
+	debug.SetGCPercent(400)
 	a, err := fromProcess()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)

@@ -123,7 +123,7 @@ func observedBridge(bridge string, state bridgeState, foreignPorts int) map[stri
 		return v
 	}
 	for _, s := range bridgeSettings() {
-		if v[s.name] = readSetting(s.path(bridge)); !isFamilyThere(s.family) {
+		if v[s.name] = readSetting(s.path(bridge)); v[s.name] == nil && !isFamilyThere(s.family) {
 			v[s.name] = json.Number(s.value)
 		}
 	}
@@ -147,11 +147,11 @@ func texts(words []string) []any {
 
 // readSetting is a number below /proc/sys; nil when there is none, which no row takes for a number.
 func readSetting(path string) any {
-	raw, err := os.ReadFile(path)
+	raw, err := readShort(path)
 	if err != nil {
 		return nil
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	n, err := strconv.Atoi(strings.TrimSpace(raw))
 	if err != nil {
 		return nil
 	}

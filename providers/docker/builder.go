@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -31,6 +32,7 @@ type builder struct {
 	inner  map[string][]string  // nested repositories of writable worktrees, by path
 	// overlays are what is mounted read-only over writable worktrees, by path.
 	overlays map[string][]string
+	rows     []func() []planner.Field // of out.resources
 }
 
 // imageUse is a reference, and whether an agent or a runner is made from it.
@@ -83,6 +85,7 @@ func (b *builder) build(snap planner.Snapshot) {
 	for _, inv := range s.Invocations {
 		b.invocation(inv, x)
 	}
+	b.fill()
 }
 
 // shared adds what all invocations of the scope use.
@@ -316,20 +319,39 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 	if err != nil {
 		panic(err) // kinds() has all that is compiled
 	}
-	fields := k.table.wantedOf(wantedReply(k.table, d), func(attr string) hcl.Range {
+	b.out.desired[a] = d
+	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs})
+	b.rows = append(b.rows, func() []planner.Field { return wantedFields(k.table, d, at, decl) })
+}
+
+// fill computes the rows of all that was added, on all processors: it is the most of a compilation, and one
+// object's rows follow from nothing but the object.
+func (b *builder) fill() {
+	// None of them fails, and none is left out when the command is interrupted: an object without rows would
+	// be wanted without properties.
+	_ = inParallel(context.WithoutCancel(b.ctx), runtime.GOMAXPROCS(0), len(b.rows), func(_ context.Context, i int) error {
+		r := &b.out.resources[i]
+		r.Fields = b.rows[i]()
+		r.Digest = planner.Digest(r.Fields)
+		return nil
+	})
+}
+
+func wantedFields(t *table, d desired, at hcl.Range, decl map[string]hcl.Range) []planner.Field {
+	fields := t.wantedOf(wantedReply(t, d), func(attr string) hcl.Range {
 		if r, ok := decl[attr]; ok && r.Filename != "" {
 			return r
 		}
 		return at
 	})
-	for i := range fields {
-		if phase, ok := decl["phase"]; ok && fields[i].Path == pathWorktreeMode {
-			fields[i].Decl = phase // no attribute by itself
+	if phase, ok := decl["phase"]; ok {
+		for i := range fields {
+			if fields[i].Path == pathWorktreeMode {
+				fields[i].Decl = phase // no attribute by itself
+			}
 		}
 	}
-	b.out.desired[a] = d
-	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs,
-		Fields: fields, Digest: planner.Digest(fields)})
+	return fields
 }
 
 // wantedReply is what the engine would reply about a wanted object. Containers, of which there are most,
@@ -343,7 +365,7 @@ func wantedReply(t *table, d desired) reply {
 	if err != nil {
 		panic(fmt.Sprintf("request of container %s: %v", s.name, err)) // it was written just now
 	}
-	arrangeContainer(r.tree, "")
+	arrangeWanted(r.tree)
 	return r
 }
 

@@ -64,11 +64,11 @@ func (s containerSpec) tree() tree {
 	if err != nil {
 		panic(fmt.Sprintf("request of container %s: %v", s.name, err))
 	}
-	arrangeContainer(v, "")
+	arrangeWanted(v)
 	return v
 }
 
-// document is the container as JSON, as inspect will show it but for what arrangeContainer does.
+// document is the container as JSON, as inspect will show it but for what arrangeWanted does.
 func (s containerSpec) document() []byte {
 	networks := make(map[string]network.EndpointSettings, len(s.endpoints))
 	for _, e := range s.endpoints {

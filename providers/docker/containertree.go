@@ -19,11 +19,15 @@ const (
 	sameAsIPAM   = "as IPAMConfig says"
 )
 
-// arrangeContainer brings a container's tree, wanted or observed, into the form that rows describe:
-// lists that are sets by name become objects, the one JSON argument of sandplan's own programs becomes
-// what it says, and what repeats other properties is checked against them. It changes v in place, and
-// an arranged tree not at all.
-func arrangeContainer(v tree, dataDir string) {
+// arrangeContainer brings a container's tree into the form that rows describe: lists that are sets by name
+// become objects, the one JSON argument of sandplan's own programs becomes what it says, and what repeats
+// other properties is checked against them. It changes v in place, and an arranged tree not at all.
+func arrangeContainer(v tree, dataDir string) { arrangeBy(v, dataDir, decodeArgument) }
+
+// arrangeWanted does the same to the tree of a request, whose argument was written by its own program.
+func arrangeWanted(v tree) { arrangeBy(v, "", takeArgument) }
+
+func arrangeBy(v tree, dataDir string, argument func(any) any) {
 	config, _ := v["Config"].(map[string]any)
 	host, _ := v["HostConfig"].(map[string]any)
 	if config == nil || host == nil {
@@ -37,7 +41,7 @@ func arrangeContainer(v tree, dataDir string) {
 		config["Image"] = sameAsImage
 	}
 	config["Env"] = envByName(config["Env"])
-	config["Cmd"] = decodeArgument(config["Cmd"])
+	config["Cmd"] = argument(config["Cmd"])
 
 	mounts, ok := host["Mounts"].([]any)
 	if host["Mounts"] == nil {
@@ -140,6 +144,16 @@ func decodeArgument(v any) any {
 	if again, err := encode(); err != nil || again != text {
 		return v
 	}
+	return takeArgument(v)
+}
+
+// takeArgument takes the argument apart as it is.
+func takeArgument(v any) any {
+	cmd, ok := v.([]any)
+	if !ok || len(cmd) != 2 || cmd[0] != commandShim && cmd[0] != commandEgress {
+		return v
+	}
+	text, _ := cmd[1].(string)
 	said, err := decodeTree([]byte(text))
 	if err != nil {
 		return v

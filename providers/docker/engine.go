@@ -112,8 +112,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := e.readInfo(start); err != nil {
 		return nil, err
 	}
-	// The host is set on a plain transport, which the client insists on; the counting one comes after.
-	e.cli, err = client.NewClientWithOpts(client.WithHost("unix://"+host.socket), client.WithHTTPClient(e.http),
+	// The host is set on a plain transport, which the client insists on; the counting one comes after. It wraps
+	// the transport of the client that it is given, so that gets a copy.
+	wrapped := *e.http
+	e.cli, err = client.NewClientWithOpts(client.WithHost("unix://"+host.socket), client.WithHTTPClient(&wrapped),
 		client.WithVersion(api), client.WithUserAgent("sandplan/"+o.Version))
 	if err != nil {
 		return nil, fmt.Errorf("engine at %s: %w", host, err)

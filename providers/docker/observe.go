@@ -38,6 +38,9 @@ type look struct {
 	// bridges are this machine's bridges.
 	bridges map[string]bridgeState
 
+	// buffers are for replies, which nothing of what is made of them refers to.
+	buffers sync.Pool
+
 	mu sync.Mutex
 	// notes are what this look could not verify (planner.Snapshot.Unchecked).
 	notes map[string]bool

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/client"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -35,6 +34,7 @@ func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snap
 	if e.paper != nil {
 		return e.paper.look(scope)
 	}
+	go func() { _, _ = e.own() }() // needed at the end, and takes as long as the lists
 	l := &look{engine: e, scope: scope}
 	s, err := l.snapshot(ctx, nil, nil)
 	if err != nil {
@@ -214,36 +214,36 @@ func (l *look) before(a, b found) bool {
 
 // sweep looks at objects, a few at a time. An object that is gone by then is nil.
 func (l *look) sweep(ctx context.Context, objects []found) ([]*planner.Object, error) {
+	l.buffers.New = func() any { return new(bytes.Buffer) }
 	out := make([]*planner.Object, len(objects))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(sweepWidth)
-	for i, f := range objects {
-		g.Go(func() error {
-			o, err := l.lookAt(ctx, f)
-			switch {
-			case errdefs.IsNotFound(err):
-				return nil
-			case isUnanswered(err):
-				return fmt.Errorf("look at %s (%s): %w", f.addr, treeName(f.tree), err)
-			case err != nil:
-				o = unreadable(f, err)
-			}
-			out[i] = &o
+	err := inParallel(ctx, sweepWidth, len(objects), func(ctx context.Context, i int) error {
+		f := objects[i]
+		o, err := l.lookAt(ctx, f)
+		switch {
+		case errdefs.IsNotFound(err):
 			return nil
-		})
-	}
-	return out, g.Wait()
+		case isUnanswered(err):
+			return fmt.Errorf("look at %s (%s): %w", f.addr, treeName(f.tree), err)
+		case err != nil:
+			o = unreadable(f, err)
+		}
+		out[i] = &o
+		return nil
+	})
+	return out, err
 }
 
 func (l *look) lookAt(ctx context.Context, f found) (planner.Object, error) {
 	r := reply{tree: f.tree}
 	if f.kind.list == listContainers {
 		// The list of containers shows a fraction of what there is; those of networks and volumes all.
-		raw, err := l.engine.get(ctx, "/containers/"+treeID(f.tree)+"/json", nil)
+		buf := l.buffers.Get().(*bytes.Buffer)
+		defer l.buffers.Put(buf)
+		err := l.engine.getInto(ctx, buf, "/containers/"+treeID(f.tree)+"/json", nil)
 		if err != nil {
 			return planner.Object{}, err
 		}
-		if r, err = f.kind.table.decode(raw); err != nil {
+		if r, err = f.kind.table.decode(buf.Bytes()); err != nil {
 			return planner.Object{}, err
 		}
 	}

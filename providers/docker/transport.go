@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,22 +36,31 @@ func newTransport(socket string, getenv func(string) string) http.RoundTripper {
 // what it does not know, which is just what must not go unnoticed: rows need the raw reply, with the fields that the
 // SDK's structs do not know.
 func (e *Engine) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	resp, err := e.request(ctx, http.MethodGet, "/v"+e.info.API+path, query)
-	if err != nil {
+	var buf bytes.Buffer
+	if err := e.getInto(ctx, &buf, path, query); err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	return buf.Bytes(), nil
+}
+
+// getInto is get into a buffer, whose memory may have served for other replies.
+func (e *Engine) getInto(ctx context.Context, buf *bytes.Buffer, path string, query url.Values) error {
+	buf.Reset()
+	resp, err := e.request(ctx, http.MethodGet, "/v"+e.info.API+path, query)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return err
 	}
-	if len(raw) > maxReply {
-		return nil, fmt.Errorf("the engine's reply to %s is longer than %d bytes", path, maxReply)
+	defer resp.Body.Close()
+	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, maxReply+1)); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if buf.Len() > maxReply {
+		return fmt.Errorf("the engine's reply to %s is longer than %d bytes", path, maxReply)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, replyError(resp.StatusCode, raw)
+		return replyError(resp.StatusCode, buf.Bytes())
 	}
-	return raw, nil
+	return nil
 }
 
 func (e *Engine) request(ctx context.Context, method, path string, query url.Values) (*http.Response, error) {
