@@ -15,10 +15,26 @@ func (u *ui) agentWriter(addr planner.Address, name string) io.Writer {
 	case u.stream != nil || u.together:
 		return &agentOutput{ui: u, addr: addr, name: name}
 	case name == "stderr":
-		return u.app.stderr
+		return u.plain(u.app.stderr)
 	}
-	return u.app.stdout
+	return u.plain(u.app.stdout)
 }
+
+// plain is a stream as the agent writes it. Only a terminal has something to make room for; a pipe that
+// nobody reads must keep nobody else from writing.
+func (u *ui) plain(s stream) io.Writer {
+	if s.columns > 0 {
+		return passage{u, s}
+	}
+	return s
+}
+
+type passage struct {
+	ui *ui
+	to stream
+}
+
+func (p passage) Write(b []byte) (int, error) { return p.ui.pass(p.to, b) }
 
 // longestPiece is how much of a line without an end one JSON object carries.
 const longestPiece = 64 << 10

@@ -21,7 +21,7 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		Scope: scope, Origin: a.origin(spec.Dir), Version: a.version, Invocation: inv, Runner: f.runner,
 		Timeout: inv.Timeout.V, Output: inv.Limits.Output.V, Engine: engine, Prompt: prompt,
 		Stdout: u.agentWriter(addr, "stdout"), Stderr: u.agentWriter(addr, "stderr"), DataDir: a.dataDir(spec.Dir), Now: a.now, Kill: in.second,
-		Events:        func(e launch.Event) { u.printErr(u.err.RunEvent(e)) },
+		Events:        u.runEvent,
 		HostAddresses: hostAddresses(),
 	}
 	var err error

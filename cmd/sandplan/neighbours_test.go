@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ func TestNeighbours(t *testing.T) {
 	socket, bin := dockertest.Socket(t), build(t)
 	var all sync.WaitGroup
 	for i := range projects {
-		n := newNeighbour(t, socket, bin, i)
+		n := newNeighbour(t, socket, bin, fmt.Sprint("neighbour-", i), fmt.Sprintf("10.233.%d.0/21", 48+8*i), oneBlock)
 		all.Go(func() {
 			if n.run("init") != nil {
 				return
@@ -41,30 +42,10 @@ func TestNeighbours(t *testing.T) {
 	all.Wait()
 }
 
-type neighbour struct {
-	t            *testing.T
-	bin, dir     string
-	socket, name string
-}
-
-func newNeighbour(t *testing.T, socket, bin string, i int) *neighbour {
-	t.Helper()
-	n := &neighbour{t: t, bin: bin, dir: t.TempDir(), socket: socket, name: fmt.Sprintf("spcli-neighbour-%d", i)}
-	tag := "sandplan-cli-neighbour/" + n.name + ":1"
-	loadAgent(t, socket, filepath.Join(bin, "agent"), tag)
-	config := fmt.Sprintf(`
-sandplan {
-  project = %q
-}
-
-provider "docker" {
-  subnet_pool = "10.233.%d.0/21"
-  dns         = ["192.0.2.53"]
-}
-
+const oneBlock = `
 vendor "local" {
   kind    = "custom"
-  image   = %q
+  image   = IMAGE
   command = ["/agent"]
 
   host "vendor.example" {
@@ -77,14 +58,39 @@ invocation "one" {
   phase    = phase.planning
   worktree = "work"
 }
-`, n.name, 48+8*i, tag)
+`
+
+// neighbour is a project in a directory of its own.
+type neighbour struct {
+	t            *testing.T
+	bin, dir     string
+	socket, name string
+}
+
+// newNeighbour makes a project whose image is the test agent: IMAGE in its blocks.
+func newNeighbour(t *testing.T, socket, bin, name, pool, blocks string) *neighbour {
+	t.Helper()
+	n := &neighbour{t: t, bin: bin, dir: t.TempDir(), socket: socket, name: "spcli-" + name}
+	tag := "sandplan-cli-neighbour/" + n.name + ":1"
+	loadAgent(t, socket, filepath.Join(bin, "agent"), tag)
+	config := fmt.Sprintf(`
+sandplan {
+  project = %q
+}
+
+provider "docker" {
+  subnet_pool = %q
+  dns         = ["192.0.2.53"]
+}
+`, n.name, pool) + strings.ReplaceAll(blocks, "IMAGE", strconv.Quote(tag))
 	if err := os.MkdirAll(filepath.Join(n.dir, "work"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(n.dir, "sandplan.hcl"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = n.command(context.Background(), "destroy -auto-approve").Run() })
+	clean := *n // wherever a test looks meanwhile
+	t.Cleanup(func() { _ = clean.command(context.Background(), "destroy -auto-approve").Run() })
 	return n
 }
 

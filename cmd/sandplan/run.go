@@ -124,6 +124,8 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) int {
 		return a.refused(u, "the engine cannot be used")
 	}
 	defer engine.Close()
+	u.runs = a.runProgress(u)
+	defer u.runs.end()
 	return a.runAll(in, u, f, spec, engine, invocations, prompt)
 }
 
@@ -205,7 +207,9 @@ func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		u.fail(err)
 		return a.refused(u, inv.Address+" cannot be run")
 	}
+	u.runs.begin(planner.Address(inv.Address))
 	res := launch.Run(in.firstContext(), p)
+	u.runs.over(planner.Address(inv.Address))
 	for _, w := range []io.Writer{p.Stdout, p.Stderr} {
 		if out, ok := w.(*agentOutput); ok {
 			out.flush()

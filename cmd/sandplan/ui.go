@@ -61,9 +61,11 @@ type ui struct {
 	compact  bool
 	live     render.Live
 	under    []string      // what a terminal shows below everything that is printed
+	within   bool          // what was printed last ended within a line
 	together bool          // several agents print at once
 	lines    *bufio.Reader // of stdin
 	quiet    bool          // warnings go to stderr: stdout is the agent's
+	runs     *runProgress  // of run and dispatch
 }
 
 // ui is the one of the command that runs.
@@ -98,16 +100,30 @@ func (u *ui) printErr(text string) {
 	u.write(u.app.stderr, text)
 }
 
-func (u *ui) write(to io.Writer, text string) {
+func (u *ui) write(to io.Writer, text string) { _, _ = u.pass(to, []byte(text)) }
+
+// pass writes to one of the two streams as it is. What a terminal shows below everything makes room for it,
+// and does not come back before its line ends.
+func (u *ui) pass(to io.Writer, b []byte) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.under) > 0 {
-		io.WriteString(u.app.stdout, u.live.Erase())
+	if s, ok := to.(stream); ok && s.columns > 0 && len(b) > 0 {
+		io.WriteString(u.bottom(), u.live.Erase())
+		u.within = b[len(b)-1] != '\n'
 	}
-	io.WriteString(to, text)
-	if len(u.under) > 0 {
-		io.WriteString(u.app.stdout, u.live.Draw(u.under))
+	n, err := to.Write(b)
+	if len(u.under) > 0 && !u.within && !u.live.Shown() {
+		io.WriteString(u.bottom(), u.live.Draw(u.under))
 	}
+	return n, err
+}
+
+// bottom is the stream whose terminal shows what is under way: stdout is the agent's in a run.
+func (u *ui) bottom() io.Writer {
+	if u.quiet {
+		return u.app.stderr
+	}
+	return u.app.stdout
 }
 
 // below shows lines below everything that is printed, until others take their place. It is one write, so
@@ -117,7 +133,10 @@ func (u *ui) below(lines []string) {
 	defer u.mu.Unlock()
 	text := u.live.Erase()
 	u.under = lines
-	io.WriteString(u.app.stdout, text+u.live.Draw(lines))
+	if !u.within {
+		text += u.live.Draw(lines)
+	}
+	io.WriteString(u.bottom(), text)
 }
 
 // report prints diagnostics, warnings first, and says whether there were errors.

@@ -8,6 +8,8 @@ import (
 	"github.com/morikuni/aec"
 
 	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/applier/launch"
+	"github.com/sandplan/sandplan/planner"
 )
 
 // Live is the part of a terminal below what is printed: it is drawn again and again, while lines that stay go
@@ -23,6 +25,9 @@ func (l *Live) Erase() string {
 	l.drawn = 0
 	return aec.EmptyBuilder.Up(n).Column(0).EraseDisplay(aec.EraseModes.Tail).ANSI.String()
 }
+
+// Shown reports whether something is drawn.
+func (l *Live) Shown() bool { return l.drawn > 0 }
 
 // Draw puts lines below what is printed. Each of them has to fit the width, or erasing would miss its rest.
 func (l *Live) Draw(lines []string) string {
@@ -44,6 +49,41 @@ func (r *Renderer) Running(e applier.Event, elapsed time.Duration, frame int) st
 	p.put(bold, cutCells(string(e.Addr), r.width()-cells(tail)-4))
 	p.put(faint, tail)
 	return p.String()
+}
+
+// RunUnderWay is one line about a run that goes on: what it does now, and for how long it has been at it.
+func (r *Renderer) RunUnderWay(addr planner.Address, doing string, elapsed time.Duration, frame int) string {
+	p := &page{r: r}
+	tail := fmt.Sprintf(" %s... %s", doing, seconds(elapsed))
+	p.put(cyan, spinner[frame%len(spinner)], " ")
+	p.put(bold, cutCells(string(addr), r.width()-cells(tail)-4))
+	p.put(faint, tail)
+	return p.String()
+}
+
+// Doing is what a run does after an event, for RunUnderWay; "" when it has nothing more to do.
+func Doing(k launch.EventKind) string {
+	switch k {
+	case launch.EventWaiting:
+		return "waiting for the lock"
+	case launch.EventConverging:
+		return "applying"
+	case launch.EventRearming:
+		return "arming again"
+	case launch.EventCompared:
+		return "starting the proxy"
+	case launch.EventProxyReady:
+		return "proving the sandbox"
+	case launch.EventProven:
+		return "handing over"
+	case launch.EventRunning:
+		return "running"
+	case launch.EventStopping:
+		return "stopping"
+	case launch.EventEnded, launch.EventEgress:
+		return "settling"
+	}
+	return ""
 }
 
 // MoreRunning counts the operations that have no line.

@@ -2,12 +2,12 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sandplan/sandplan/applier"
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/screen"
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -15,18 +15,18 @@ import (
 // what was live.
 func TestLive(t *testing.T) {
 	var live Live
-	var s screen
+	var s screen.Screen
 	r := &Renderer{Color: true, Width: 60}
 	e := applier.Event{Addr: login.With(planner.PartAgent), Kind: planner.KindAgent, Op: planner.OpCreate}
 	for i := range 5 {
 		lines := []string{r.Running(e, time.Duration(i)*time.Second, i), r.Running(e, 0, i), r.MoreRunning(3)}
-		s.write(live.Erase() + fmt.Sprintf("done %d\n", i) + live.Draw(lines[:1+i%3]))
-		s.write(live.Erase() + live.Draw(lines))
+		s.Write(live.Erase() + fmt.Sprintf("done %d\n", i) + live.Draw(lines[:1+i%3]))
+		s.Write(live.Erase() + live.Draw(lines))
 	}
-	s.write("^C") // the terminal's own echo
-	s.write(live.Erase() + "Interrupted\n" + live.Draw(nil))
-	s.write(live.Erase() + "Error\n")
-	if got, want := s.text(), "done 0\ndone 1\ndone 2\ndone 3\ndone 4\nInterrupted\nError\n"; got != want {
+	s.Write("^C") // the terminal's own echo
+	s.Write(live.Erase() + "Interrupted\n" + live.Draw(nil))
+	s.Write(live.Erase() + "Error\n")
+	if got, want := s.Text(), "done 0\ndone 1\ndone 2\ndone 3\ndone 4\nInterrupted\nError\n"; got != want {
 		t.Errorf("the screen shows\n%s\nwant\n%s", got, want)
 	}
 }
@@ -41,42 +41,3 @@ func TestRunningFits(t *testing.T) {
 		}
 	}
 }
-
-// screen is as much of a terminal as Live asks for.
-type screen struct {
-	lines []string
-	y, x  int
-}
-
-var ansi = regexp.MustCompile(`\x1b\[([0-9;]*)([A-Za-z])`)
-
-func (s *screen) write(text string) {
-	for len(text) > 0 {
-		if at := ansi.FindStringSubmatchIndex(text); at != nil && at[0] == 0 {
-			arg, n := text[at[2]:at[3]], 1
-			fmt.Sscan(arg, &n)
-			switch text[at[4]:at[5]] {
-			case "A":
-				s.y = max(0, s.y-n)
-			case "G":
-				s.x = 0
-			case "J":
-				s.lines = s.lines[:min(len(s.lines), s.y)]
-			}
-			text = text[at[1]:]
-			continue
-		}
-		for len(s.lines) <= s.y {
-			s.lines = append(s.lines, "")
-		}
-		if text[0] == '\n' {
-			s.y, s.x = s.y+1, 0
-		} else {
-			s.lines[s.y] = s.lines[s.y][:min(s.x, len(s.lines[s.y]))] + text[:1]
-			s.x++
-		}
-		text = text[1:]
-	}
-}
-
-func (s *screen) text() string { return strings.Join(s.lines, "\n") + "\n" }
