@@ -277,7 +277,7 @@ func TestAttackResets(t *testing.T) {
 		_ = c.(*net.TCPConn).SetLinger(0)
 		c.Close()
 	}
-	for deadline := time.Now().Add(5 * time.Second); len(p.server.slots) > 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(p.server.slots) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d slots are taken for ever", len(p.server.slots))
 		}

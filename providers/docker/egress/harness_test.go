@@ -33,6 +33,9 @@ const (
 	vendorAddr = "198.50.0.1"
 )
 
+// patience is how long a test waits for what must come: the machine may have other things to do.
+const patience = 30 * time.Second
+
 func testConfig() *Config {
 	return &Config{
 		Invocation: "invocation.a", Declaration: "vendor.v", Listen: "127.0.0.1:0", Agent: "127.0.0.1",
@@ -156,7 +159,7 @@ func (p *proxy) raw(send string) *net.TCPConn {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		p.t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, send); err != nil {
@@ -198,7 +201,7 @@ func (p *proxy) tunnel(target string) *net.TCPConn {
 // await waits for a log line that match accepts.
 func (p *proxy) await(what string, match func(Entry) bool) Entry {
 	p.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		for _, e := range p.log.entries(p.t) {
 			if match(e) {
 				return e
@@ -291,7 +294,7 @@ func helloBytes(t *testing.T, cfg *tls.Config) []byte {
 	defer b.Close()
 	go func() { _ = tls.Client(a, cfg).Handshake() }()
 	buf := make([]byte, 16<<10)
-	if err := b.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := b.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	n, err := b.Read(buf)

@@ -133,14 +133,14 @@ func TestNoDescriptors(t *testing.T) {
 	if resp, _ := asked.ask(connectTo("evil.example:443")); resp.StatusCode != 403 {
 		t.Errorf("afterwards: %s", resp.Status)
 	}
-	// It took part of a second to start, and nothing since.
-	if used := p.stop(); used > time.Second {
+	// It took part of a second to start, and nothing since: whoever tries all the time needs all of three.
+	if used := p.stop(); used > 2*time.Second {
 		t.Errorf("%s of processor time in three seconds without descriptors", used)
 	}
 }
 
-// TestStartToReady: what a run waits for. The bound is for the race detector on a machine with other things
-// to do; make bench-proxy holds the built binary to 50 ms.
+// TestStartToReady: what a run waits for. The bound only tells that nothing waits; make bench-proxy holds the
+// built binary to 50 ms.
 func TestStartToReady(t *testing.T) {
 	var took []time.Duration
 	for range 5 {
@@ -150,7 +150,7 @@ func TestStartToReady(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("start to ready: %v", took)
-	if took[0] > time.Second {
+	if took[0] > 10*time.Second {
 		t.Errorf("%s from start to ready at best", took[0])
 	}
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
-// startVendor is an HTTPS server behind the proxy, with HTTP/2, server-sent events and a WebSocket.
-func startVendor(t *testing.T) string {
+// startVendor is an HTTPS server behind the proxy, with HTTP/2, server-sent events and a WebSocket. Each event
+// but the first waits for a value of next.
+func startVendor(t *testing.T, next <-chan struct{}) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
@@ -30,9 +31,11 @@ func startVendor(t *testing.T) string {
 	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {
-			fmt.Fprintf(w, "data: %d %d\n\n", i, time.Now().UnixNano())
+			if i > 0 {
+				<-next
+			}
+			fmt.Fprintf(w, "data: %d\n\n", i)
 			w.(http.Flusher).Flush()
-			time.Sleep(150 * time.Millisecond)
 		}
 	})
 	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +100,7 @@ func (p *proxy) client(http2 bool) *http.Client {
 }
 
 func TestHTTPClients(t *testing.T) {
-	p := startProxy(t, testConfig(), startVendor(t))
+	p := startProxy(t, testConfig(), startVendor(t, nil))
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		c := p.client(proto == "HTTP/2.0")
 		if proto == "HTTP/2.0" {
@@ -123,9 +126,12 @@ func TestHTTPClients(t *testing.T) {
 	}
 }
 
-// TestEventsArriveAtOnce: server-sent events are not gathered on the way.
+// TestEventsArriveAtOnce: server-sent events are not gathered on the way. The server sends none before the
+// client has the one before.
 func TestEventsArriveAtOnce(t *testing.T) {
-	p := startProxy(t, testConfig(), startVendor(t))
+	next := make(chan struct{}, 1)
+	defer close(next)
+	p := startProxy(t, testConfig(), startVendor(t, next))
 	resp, err := p.client(false).Get("https://" + vendorName + "/events")
 	if err != nil {
 		t.Fatal(err)
@@ -133,15 +139,9 @@ func TestEventsArriveAtOnce(t *testing.T) {
 	defer resp.Body.Close()
 	n := 0
 	for in := bufio.NewScanner(resp.Body); in.Scan(); {
-		var i int
-		var at int64
-		if _, err := fmt.Sscanf(in.Text(), "data: %d %d", &i, &at); err != nil {
-			continue
-		}
-		n++
-		// The next event comes 150 ms later: one that waited for it would be as late.
-		if late := time.Since(time.Unix(0, at)); late > 140*time.Millisecond {
-			t.Errorf("event %d came %s late", i, late)
+		if strings.HasPrefix(in.Text(), "data: ") {
+			n++
+			next <- struct{}{}
 		}
 	}
 	if n != 3 {
@@ -150,7 +150,7 @@ func TestEventsArriveAtOnce(t *testing.T) {
 }
 
 func TestWebSocket(t *testing.T) {
-	p := startProxy(t, testConfig(), startVendor(t))
+	p := startProxy(t, testConfig(), startVendor(t, nil))
 	c := tls.Client(p.tunnel(okTarget), &tls.Config{ServerName: vendorName, InsecureSkipVerify: true})
 	if _, err := io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: "+vendorName+"\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"); err != nil {
@@ -175,9 +175,8 @@ func TestWebSocket(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	start := time.Now()
-	if resp, _ := p.ask(connectTo("ws.example:443")); resp.StatusCode != 403 || time.Since(start) > time.Second {
-		t.Errorf("another host: %s after %s", resp.Status, time.Since(start))
+	if resp, _ := p.ask(connectTo("ws.example:443")); resp.StatusCode != 403 {
+		t.Errorf("another host: %s", resp.Status)
 	}
 }
 
@@ -185,10 +184,16 @@ func TestWebSocket(t *testing.T) {
 func TestSlowReaderHoldsOneBuffer(t *testing.T) {
 	wrote := make(chan int, 1)
 	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
-		if err := c.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
-			return
+		n, chunk := 0, make([]byte, 1<<20)
+		for n < 256<<20 {
+			if err := c.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+				return
+			}
+			k, err := c.Write(chunk)
+			if n += k; err != nil {
+				break
+			}
 		}
-		n, _ := c.Write(make([]byte, 256<<20))
 		wrote <- n
 		_, _ = io.Copy(io.Discard, c)
 	}))
@@ -200,15 +205,15 @@ func TestSlowReaderHoldsOneBuffer(t *testing.T) {
 	n := <-wrote
 	runtime.ReadMemStats(&after)
 	// What got away lies in the kernel's buffers, which its own limits bound.
-	if n == 256<<20 {
-		t.Error("the server was never held up")
+	if n >= 256<<20 || n == 0 {
+		t.Errorf("the server was held up after %d bytes", n)
 	}
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
 		t.Errorf("%d bytes of heap for a reader that does not read", grown)
 	}
 	c.Close()
 	p.await("closed", func(e Entry) bool { return e.Event == EventClosed && e.Reason != reason.Closed })
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for len(p.server.slots) > 0 && ctx.Err() == nil {
 		time.Sleep(5 * time.Millisecond)

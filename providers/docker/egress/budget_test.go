@@ -1,0 +1,66 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// TestDownloadLimitEndsAllDownloads: all tunnels share what may come down, what does not fit does not come,
+// and no new tunnel is opened then.
+func TestDownloadLimitEndsAllDownloads(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.DownloadBytes = 1000
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			_, _ = c.Write(make([]byte, 600))
+		}
+		_, _ = io.Copy(io.Discard, c)
+	}))
+	a, b := p.tunnel(vendorName+":443"), p.tunnel(vendorName+":443")
+	if _, err := a.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(a, make([]byte, 600)); err != nil {
+		t.Fatalf("within the limit: %v", err)
+	}
+	if _, err := b.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(b); !errors.Is(err, syscall.ECONNRESET) || len(got) != 0 {
+		t.Errorf("the tunnel over the limit got %d bytes and ends with %v", len(got), err)
+	}
+	p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.DownloadLimit })
+	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	if e.Reason != reason.DownloadLimit || e.Down != 0 || e.Up != 1 {
+		t.Errorf("log: %+v", e)
+	}
+	if resp, _ := p.ask(connectTo(vendorName + ":443")); resp.Header.Get("X-Sandplan-Reason") != string(reason.DownloadLimit) {
+		t.Errorf("a new tunnel after the limit: %s", resp.Status)
+	}
+}
+
+// TestBulkKeepsTheDownloadBudget: splicing counts as copying does.
+func TestBulkKeepsTheDownloadBudget(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.DownloadBytes = 20 << 20
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
+		for buf := make([]byte, 256<<10); ; {
+			if _, err := c.Write(buf); err != nil {
+				return
+			}
+		}
+	}))
+	n, err := io.Copy(io.Discard, p.tunnel(vendorName+":443"))
+	if !errors.Is(err, syscall.ECONNRESET) || n > cfg.Limits.DownloadBytes {
+		t.Errorf("a download over its budget ends with %v after %d bytes", err, n)
+	}
+	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
+	if e.Reason != reason.DownloadLimit || e.Down > cfg.Limits.DownloadBytes || e.Down < cfg.Limits.DownloadBytes-2*bufferSize {
+		t.Errorf("log: %+v", e)
+	}
+}
