@@ -86,6 +86,10 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 # What `make test` leaves out, and the build for tests.
 TAGS := vendors sandplantest sandplanclients
 
+.PHONY: release
+release: ## dist/: static linux binaries for amd64 and arm64, each built twice, with SBOM and checksums
+	scripts/release
+
 .PHONY: lint
 lint: ## gofmt, vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version [options]",
 		Short:   "Versions of sandplan and of the engine",
-		Long:    "Prints the version of sandplan, and of the engine with the API that both speak. No engine is no error.",
+		Long:    "Prints the version of sandplan, and of the engine with the API that both speak. No engine is no error. With -json it says what the binary was built from, too: commit, toolchain, settings, and every module with its checksum.",
 		Example: "sandplan version -json",
 		Args:    noArguments,
 		RunE: a.action(func(cmd *cobra.Command, _ []string) int {
@@ -33,7 +34,55 @@ type versions struct {
 	Sandplan string         `json:"sandplan_version"`
 	Platform string         `json:"platform"`
 	Schema   string         `json:"schema_version"`
+	Build    *origin        `json:"build,omitempty"`
 	Engine   *engineVersion `json:"engine,omitempty"`
+}
+
+// origin is what a binary was built from, as the toolchain wrote it down.
+type origin struct {
+	Go       string   `json:"go_version"`
+	Module   string   `json:"module"`
+	Revision string   `json:"revision,omitempty"`
+	Time     string   `json:"time,omitempty"`
+	Modified bool     `json:"modified"`
+	Settings []string `json:"settings"`
+	// Modules are all that is linked into it, with their versions and checksums.
+	Modules []moduleVersion `json:"modules"`
+}
+
+type moduleVersion struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	Sum     string `json:"sum,omitempty"`
+}
+
+// builtFrom reads it from the binary itself; nil where that says nothing.
+func builtFrom() *origin {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	o := &origin{Go: info.GoVersion, Module: info.Main.Path, Settings: []string{}, Modules: []moduleVersion{}}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs":
+		case "vcs.revision":
+			o.Revision = s.Value
+		case "vcs.time":
+			o.Time = s.Value
+		case "vcs.modified":
+			o.Modified = s.Value == "true"
+		default:
+			o.Settings = append(o.Settings, s.Key+"="+s.Value)
+		}
+	}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		o.Modules = append(o.Modules, moduleVersion{m.Path, m.Version, m.Sum})
+	}
+	return o
 }
 
 type engineVersion struct {
@@ -45,7 +94,7 @@ type engineVersion struct {
 
 func (a *app) printVersion(ctx context.Context, asJSON bool) int {
 	u := a.ui()
-	v := versions{Sandplan: a.version, Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: planner.Schema}
+	v := versions{Sandplan: a.version, Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: planner.Schema, Build: builtFrom()}
 	// The configuration may name the engine; one that cannot be read does not matter here.
 	head, _ := hclspec.ReadHead(a.source())
 	in := a.watch(ctx, false, nil)
