@@ -274,29 +274,46 @@ func Declared(fields []Field) []byte {
 	for i := range fields {
 		size += len(fields[i].Path) + len(fields[i].Value.text) + len(fields[i].Value.ref) + len(`"":{"$ref":""},`)
 	}
-	b := append(make([]byte, 0, size), '{')
-	fields = byPath(fields)
+	return appendDeclared(make([]byte, 0, size), fields, func(b []byte) []byte { return b })
+}
+
+// appendDeclared appends a declaration. After each field it hands over what it has so far, and goes on with
+// what it gets back.
+func appendDeclared(b []byte, fields []Field, pass func([]byte) []byte) []byte {
+	b = append(b, '{')
+	fields, first := byPath(fields), true
 	for i := range fields {
 		f := &fields[i] // a Field is large, and there are many
 		if f.Class == ClassIgnored {
 			continue
 		}
-		if len(b) > 1 {
+		if !first {
 			b = append(b, ',')
 		}
+		first = false
 		b = append(appendText(b, f.Path), ':')
 		if f.Value.text != "" {
 			b = append(b, f.Value.text...)
-			continue
+		} else {
+			b = append(b, `{"`+refKey+`":`...)
+			b = append(appendText(b, string(f.Value.ref)), '}')
 		}
-		b = append(b, `{"`+refKey+`":`...)
-		b = append(appendText(b, string(f.Value.ref)), '}')
+		b = pass(b)
 	}
 	return append(b, '}')
 }
 
 // Digest is the SHA-256 of Declared(fields), in hex.
 func Digest(fields []Field) string {
-	sum := sha256.Sum256(Declared(fields))
-	return hex.EncodeToString(sum[:])
+	const piece = 2 << 10
+	h := sha256.New()
+	rest := appendDeclared(make([]byte, 0, 2*piece), fields, func(b []byte) []byte {
+		if len(b) < piece {
+			return b
+		}
+		h.Write(b)
+		return b[:0]
+	})
+	h.Write(rest)
+	return hex.EncodeToString(h.Sum(nil))
 }

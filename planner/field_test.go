@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -184,5 +186,17 @@ func TestUnknown(t *testing.T) {
 	}
 	if Digest([]Field{{Path: "p", Value: a}}) == Digest([]Field{{Path: "p", Value: b}}) {
 		t.Error("a digest does not tell unknown values apart")
+	}
+}
+
+func TestDigestIsOfTheDeclaration(t *testing.T) {
+	var fields []Field
+	for i := range 300 { // more than is hashed at once
+		fields = append(fields, Field{Path: "a." + JSON(1000+i).Text(), Value: JSON(strings.Repeat("x", i))},
+			Field{Path: "b." + JSON(1000+i).Text(), Value: Ref("sandplan.shim")}, Field{Path: "c", Class: ClassIgnored, Reason: "a test"})
+		sum := sha256.Sum256(Declared(fields))
+		if got := Digest(fields); got != hex.EncodeToString(sum[:]) {
+			t.Fatalf("the digest of %d fields is %s, that of their declaration %x", len(fields), got, sum)
+		}
 	}
 }

@@ -15,8 +15,12 @@ import (
 // permissions are what every agent of a plan may do once it is applied, held against what the engine's
 // objects declare.
 func permissions(spec *hclspec.Spec, pl *planner.Plan) []permission.Report {
+	return permissionsOf(spec, pl.Changes)
+}
+
+func permissionsOf(spec *hclspec.Spec, changes []planner.Change) []permission.Report {
 	want, have := map[planner.Address][]planner.Field{}, map[planner.Address][]planner.Field{}
-	for _, c := range pl.Changes {
+	for _, c := range changes {
 		want[c.Addr], have[c.Addr] = c.After, c.Object.Declared
 	}
 	now := docker.Permissions(want)
@@ -64,6 +68,17 @@ func unread(reports []permission.Report, pl *planner.Plan) []permission.Report {
 		}
 	}
 	return out
+}
+
+// unsettled are the changes of invocations of which not every label says what the configuration says. Of
+// the others the permissions are the same on both sides, since they are read from just that.
+func unsettled(pl *planner.Plan) []planner.Change {
+	open := map[planner.Address]bool{}
+	for _, c := range pl.Changes {
+		same := len(c.Pending) == 0 && c.After != nil && c.Object.Declared != nil && c.Object.Digest == c.Digest
+		open[c.Addr.Invocation()] = open[c.Addr.Invocation()] || !same
+	}
+	return slices.DeleteFunc(slices.Clone(pl.Changes), func(c planner.Change) bool { return !open[c.Addr.Invocation()] })
 }
 
 // approveForRun lets run -apply put right what somebody changed, make what is missing, and apply a changed

@@ -224,7 +224,7 @@ func (a *app) planView(t *target, pl *planner.Plan) render.PlanView {
 		return render.PlanView{}
 	}
 	alloc := t.compiled.Allocation()
-	return render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissions(t.spec, pl), pl)}
+	return render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissionsOf(t.spec, unsettled(pl)), pl)}
 }
 
 // planWarnings are printed below a plan, where they are seen.

@@ -1,11 +1,11 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -32,7 +32,9 @@ type builder struct {
 	inner  map[string][]string  // nested repositories of writable worktrees, by path
 	// overlays are what is mounted read-only over writable worktrees, by path.
 	overlays map[string][]string
-	rows     []func() []planner.Field // of out.resources
+	rows     []func(*bytes.Buffer) []planner.Field // of out.resources
+	// seccomp are the profiles, each encoded once.
+	seccomp struct{ agent, runner, proxy string }
 }
 
 // imageUse is a reference, and whether an agent or a runner is made from it.
@@ -78,6 +80,7 @@ func (b *builder) build(snap planner.Snapshot) {
 		b.report(s.Range, "", err)
 		return
 	}
+	b.seccomp.agent, b.seccomp.runner, b.seccomp.proxy = AgentSeccomp(), RunnerSeccomp(), ProxySeccomp()
 	b.shared()
 	b.findImages()
 	found := b.findTrees(h)
@@ -250,14 +253,14 @@ func (b *builder) objects(p part) error {
 		dns = b.spec.Provider.DNS.V
 	}
 	ps, err := desiredProxy{scope: scope, addr: proxy, command: p.command, image: b.tool.ID, subnet: subnet, dns: dns,
-		upload: p.inv.Limits.Upload.V, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
+		seccomp: b.seccomp.proxy, upload: p.inv.Limits.Upload.V, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
 	if err != nil {
 		return &refusal{summaryProxy, sentence(err) + " Run `sandplan init`, which writes the host's name servers down, or set dns in the provider block."}
 	}
 	b.add(planner.KindProxy, proxy, title, p.inv.Range, decl, ps, []planner.Address{planner.AddrImage, planner.AddrUplink, network})
 
 	if f := b.images[imageUse{p.vendor.Image.V, true}]; f.err == nil {
-		box := b.sandbox(p, agent, f.image, p.command, p.inv.Timeout.V.Milliseconds(), "agent", AgentSeccomp())
+		box := b.sandbox(p, agent, f.image, p.command, p.inv.Timeout.V.Milliseconds(), "agent", b.seccomp.agent)
 		if p.inv.Prompt.Set {
 			sum := sha256.Sum256([]byte(p.command.Preamble() + p.inv.Prompt.V))
 			box.promptSHA256 = hex.EncodeToString(sum[:])
@@ -291,7 +294,7 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 	if err != nil {
 		return &refusal{summarySeal, sentence(err)}
 	}
-	box := b.sandbox(p, addr, f.image, command, r.Timeout.V.Milliseconds(), "runner", RunnerSeccomp())
+	box := b.sandbox(p, addr, f.image, command, r.Timeout.V.Milliseconds(), "runner", b.seccomp.runner)
 	rs, err := desiredRunner{box}.container()
 	if err != nil {
 		return err
@@ -321,52 +324,7 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 	}
 	b.out.desired[a] = d
 	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs})
-	b.rows = append(b.rows, func() []planner.Field { return wantedFields(k.table, d, at, decl) })
-}
-
-// fill computes the rows of all that was added, on all processors: it is the most of a compilation, and one
-// object's rows follow from nothing but the object.
-func (b *builder) fill() {
-	// None of them fails, and none is left out when the command is interrupted: an object without rows would
-	// be wanted without properties.
-	_ = inParallel(context.WithoutCancel(b.ctx), runtime.GOMAXPROCS(0), len(b.rows), func(_ context.Context, i int) error {
-		r := &b.out.resources[i]
-		r.Fields = b.rows[i]()
-		r.Digest = planner.Digest(r.Fields)
-		return nil
-	})
-}
-
-func wantedFields(t *table, d desired, at hcl.Range, decl map[string]hcl.Range) []planner.Field {
-	fields := t.wantedOf(wantedReply(t, d), func(attr string) hcl.Range {
-		if r, ok := decl[attr]; ok && r.Filename != "" {
-			return r
-		}
-		return at
-	})
-	if phase, ok := decl["phase"]; ok {
-		for i := range fields {
-			if fields[i].Path == pathWorktreeMode {
-				fields[i].Decl = phase // no attribute by itself
-			}
-		}
-	}
-	return fields
-}
-
-// wantedReply is what the engine would reply about a wanted object. Containers, of which there are most,
-// are read like replies, and so decode nothing twice that others have too.
-func wantedReply(t *table, d desired) reply {
-	s, ok := d.(containerSpec)
-	if !ok {
-		return reply{tree: d.tree()}
-	}
-	r, err := t.decode(s.document())
-	if err != nil {
-		panic(fmt.Sprintf("request of container %s: %v", s.name, err)) // it was written just now
-	}
-	arrangeWanted(r.tree)
-	return r
+	b.rows = append(b.rows, func(buf *bytes.Buffer) []planner.Field { return wantedFields(buf, k.table, d, at, decl) })
 }
 
 func (b *builder) vendor(inv hclspec.Invocation) *hclspec.Vendor {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,7 +61,9 @@ func newEndpoint(role string, a planner.Address, addr netip.Addr) endpointSpec {
 
 // tree is the container as inspect will show it.
 func (s containerSpec) tree() tree {
-	v, err := decodeTree(s.document())
+	var buf bytes.Buffer
+	s.encode(&buf)
+	v, err := decodeTree(buf.Bytes())
 	if err != nil {
 		panic(fmt.Sprintf("request of container %s: %v", s.name, err))
 	}
@@ -68,8 +71,8 @@ func (s containerSpec) tree() tree {
 	return v
 }
 
-// document is the container as JSON, as inspect will show it but for what arrangeWanted does.
-func (s containerSpec) document() []byte {
+// encode writes the container as JSON, as inspect will show it but for what arrangeWanted does.
+func (s containerSpec) encode(buf *bytes.Buffer) {
 	networks := make(map[string]network.EndpointSettings, len(s.endpoints))
 	for _, e := range s.endpoints {
 		networks[e.role] = e.settings
@@ -77,7 +80,8 @@ func (s containerSpec) document() []byte {
 	if len(s.endpoints) == 0 {
 		networks[roleNone] = network.EndpointSettings{}
 	}
-	raw, err := json.Marshal(map[string]any{
+	buf.Reset()
+	err := json.NewEncoder(buf).Encode(map[string]any{
 		"Name":            "/" + s.name,
 		"Image":           s.config.Image,
 		"Platform":        "linux",
@@ -88,7 +92,6 @@ func (s containerSpec) document() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("request of container %s without a JSON form: %v", s.name, err)) // the SDK's types all have one
 	}
-	return raw
 }
 
 // create makes the container. The engine takes a network by its ID and shows it by its name.

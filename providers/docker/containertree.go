@@ -79,7 +79,9 @@ func arrangeProcess(v tree, config map[string]any) {
 	cmd, _ := config["Cmd"].([]any)
 	args, _ := v["Args"].([]any)
 	run := append([]any{v["Path"]}, args...)
-	if planner.JSON(run) == planner.JSON(append(slices.Clone(entry), cmd...)) {
+	// Nothing but texts: any other value in their place stays where it is, and differs.
+	sameText := func(a, b any) bool { _, isText := a.(string); return isText && a == b }
+	if slices.EqualFunc(run, append(slices.Clone(entry), cmd...), sameText) {
 		v["Path"], v["Args"] = sameAsConfig, sameAsConfig
 	}
 }

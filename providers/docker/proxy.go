@@ -23,6 +23,7 @@ type desiredProxy struct {
 	subnet  planner.Subnet
 	dns     []netip.Addr
 	upload  int64
+	seccomp string
 	// priority says that the engine knows which of two networks the default route goes to (API 1.48).
 	// Older ones take the first.
 	priority bool
@@ -61,7 +62,7 @@ func (d desiredProxy) container() (containerSpec, error) {
 	config := hardenedConfig(d.image, []string{commandEgress, arg})
 	config.Hostname = planner.PartProxy
 	config.User = proxyUser
-	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}, ProxySeccomp())
+	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}, d.seccomp)
 	host.LogConfig.Config["max-size"] = "32m" // above what the proxy writes before it ends by itself
 	host.NetworkMode = networkMode(planner.AddrUplink)
 	host.Sysctls = proxySysctls()
