@@ -123,10 +123,11 @@ func newDiffer(want []Resource, s Snapshot, o Options) *differ {
 			c.DependsOn = r.DependsOn
 		}
 	}
+	d.leases = liveLeases(s.Leases, o.Lease)
 	d.changes = slices.DeleteFunc(d.changes, func(c *draft) bool {
 		// Pinned images are not ours, and what others use is not ours alone: such a one that nobody wants here
-		// is none of this plan's business.
-		drop := c.want == nil && (c.Kind == KindPinned || c.have.Shared)
+		// is none of this plan's business. Nor is what somebody who runs the invocation is just making anew.
+		drop := c.want == nil && (c.Kind == KindPinned || c.have.Shared) || d.isBeingArmed(c)
 		if drop {
 			delete(d.byAddr, c.Addr)
 		}
@@ -136,7 +137,6 @@ func newDiffer(want []Resource, s Snapshot, o Options) *differ {
 	for _, c := range s.Conflicts {
 		d.conflicts[c.Addr] = c
 	}
-	d.leases = liveLeases(s.Leases, o.Lease)
 	d.states = d.invocationStates()
 	d.origins = foreignOrigins(s, o.Origin)
 	return d

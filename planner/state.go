@@ -75,6 +75,14 @@ func (d *differ) invocationStates() map[Address]InvocationState {
 	return states
 }
 
+// isBeingArmed reports whether a missing container is one that the holder of its invocation's lease takes
+// away and makes anew. If somebody else took it away, that ends the holder's run, which tells so.
+func (d *differ) isBeingArmed(c *draft) bool {
+	inv, part := c.Addr.Invocation(), c.Addr.Part()
+	return c.have == nil && (part == PartProxy || part == PartAgent) &&
+		slices.ContainsFunc(d.leases, func(l Lease) bool { return l.Invocation == inv })
+}
+
 // judgeStatus tells what has run, and what runs though nobody answers for it.
 func (d *differ) judgeStatus(c *draft) {
 	if c.have.Status != StatusRunning && c.have.Status != StatusExited {

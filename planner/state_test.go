@@ -73,6 +73,20 @@ func TestDiffOfStates(t *testing.T) {
 			plan: lines("invocation.a is running"),
 		},
 		{
+			name: "being armed", reason: "whoever holds the lease takes the containers away and makes them anew",
+			want: world(), have: has(world()).without(agent, proxy).lease(inv, "l1", true),
+			plan: lines("invocation.a is running"),
+		},
+		{
+			name: "being armed, network gone", reason: "a run makes no network anew: that is somebody else's doing",
+			want: world(), have: has(world()).without(agent, proxy, inv.With("network")).lease(inv, "l1", true),
+			plan: lines(
+				"invocation.a is running",
+				"pending: invocation.a.network is missing",
+				"create invocation.a.network it does not exist yet",
+			),
+		},
+		{
 			name: "own lease", reason: "to the holder of the lease the invocation is what its containers are",
 			want: world(), have: has(world()).status(planner.StatusExited, agent, proxy).lease(inv, "l1", true),
 			opts: planner.Options{Lease: "l1"},

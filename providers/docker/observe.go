@@ -42,6 +42,8 @@ type look struct {
 	buffers sync.Pool
 
 	mu sync.Mutex
+	// oddities are the invocations at which something is not as it should be.
+	oddities map[planner.Address]bool
 	// notes are what this look could not verify (planner.Snapshot.Unchecked).
 	notes map[string]bool
 }
@@ -81,6 +83,9 @@ func (l *look) objectOf(ctx context.Context, k *kind, r reply) (planner.Object, 
 			l.engine.info.Version, path, k.name, l.engine.options.Version)
 	}
 	digest := planner.Digest(o.Observed)
+	if len(o.Extra) > 0 || digest != id.digest {
+		l.odd(id.address)
+	}
 	if id.schema == planner.Schema {
 		o.Declared = declaredFields(k.table, labels, o.Observed, digest)
 	}

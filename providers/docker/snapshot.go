@@ -36,7 +36,7 @@ func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snap
 	}
 	go func() { _, _ = e.own() }() // needed at the end, and takes as long as the lists
 	l := &look{engine: e, scope: scope}
-	s, err := l.snapshot(ctx, nil, nil)
+	s, err := l.observe(ctx)
 	if err != nil {
 		return planner.Snapshot{}, fmt.Errorf("look at %s on the engine: %w", scope, err)
 	}
@@ -119,7 +119,7 @@ func (l *look) begin(ctx context.Context, query url.Values) (err error) {
 	if err := l.load(ctx, query); err != nil {
 		return err
 	}
-	l.bridges, err = hostBridges()
+	l.bridges, err = l.hostBridges()
 	return err
 }
 
@@ -221,10 +221,12 @@ func (l *look) sweep(ctx context.Context, objects []found) ([]*planner.Object, e
 		o, err := l.lookAt(ctx, f)
 		switch {
 		case errdefs.IsNotFound(err):
+			l.odd(f.addr)
 			return nil
 		case isUnanswered(err):
 			return fmt.Errorf("look at %s (%s): %w", f.addr, treeName(f.tree), err)
 		case err != nil:
+			l.odd(f.addr)
 			o = unreadable(f, err)
 		}
 		out[i] = &o
