@@ -26,6 +26,9 @@ import (
 // proxyPort is where every proxy listens.
 const proxyPort = 3128
 
+// sightPatience is how long the canary may take to tell what it has seen.
+const sightPatience = 20 * time.Second
+
 // secretPrefix begins the second invocation's credentials: what follows is known to nobody else.
 func (v *verification) secretPrefix() string { return "sandplan-verify-secret-" + v.Session + "-" }
 
@@ -89,7 +92,7 @@ func (v *verification) tryOpen(ctx context.Context) (err error) {
 	}
 	v.openLeft = v.places.left(v.places.tree, v.fileName(runOpen), v.token(runOpen))
 	// What does not come within this time does not come, and its attempts are not proven.
-	short, enough := context.WithTimeout(ctx, 5*time.Second)
+	short, enough := context.WithTimeout(ctx, sightPatience)
 	defer enough()
 	_ = v.canary.until(short, nil, func(c *collector) bool {
 		return !slices.ContainsFunc(watched, func(t probe.Token) bool {
@@ -147,7 +150,7 @@ func (v *verification) launch(ctx context.Context, inv hclspec.Invocation, job p
 	addr := planner.Address(inv.Address)
 	p := launch.Params{
 		Scope: v.scope, Origin: v.Origin, Version: v.Version, Invocation: inv, Timeout: inv.Timeout.V, Output: inv.Limits.Output.V,
-		Command: command, Engine: v.Engine, Prompt: prompt, HostAddresses: v.HostAddresses(), Stdout: r.collector, Stderr: r.said, Now: v.Now, Kill: v.Kill,
+		Command: command, Engine: v.Engine, Prompt: prompt, HostAddresses: routed(v.HostAddresses()), Stdout: r.collector, Stderr: r.said, Now: v.Now, Kill: v.Kill,
 		Compile:   func(ctx context.Context, s planner.Snapshot) (launch.Compiled, error) { return v.compile(ctx, s) },
 		LockScope: func(ctx context.Context) (launch.Lock, error) { return v.LockScope(ctx, v.scope, "verify") },
 		LockLease: func(ctx context.Context) (launch.Lock, error) { return v.LockLease(ctx, v.scope, addr) },
@@ -162,6 +165,14 @@ func (v *verification) launch(ctx context.Context, inv hclspec.Invocation, job p
 		cancel()
 	}()
 	return r, nil
+}
+
+// routed are the addresses that are more than one link's: of those the shim asks.
+func routed(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		return err != nil || a.IsLinkLocalUnicast()
+	})
 }
 
 // secrets stand in for credentials: nothing that is worth anything comes near a probe. Only the second
@@ -292,7 +303,7 @@ func (v *verification) writable(inv hclspec.Invocation) bool {
 
 // fence waits until the canary has told of everything that came before: what it is sent now comes last.
 func (v *verification) fence(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sightPatience)
 	defer cancel()
 	t := v.token(runFence)
 	t.Attempt = int(v.Now().UnixNano() & 0xff)

@@ -49,7 +49,8 @@ func readSchemas(t *testing.T) schemas {
 
 // check holds the output of a command to its schema, if it asked for JSON.
 func (s schemas) check(args []string, stdout string) error {
-	if !slices.Contains(args, "-json") || !strings.HasSuffix(args[0], "sandplan") || len(args) < 2 || slices.Contains(args, "-help") {
+	formatted := slices.Contains(args, "-format=json")
+	if !formatted && !slices.Contains(args, "-json") || !strings.HasSuffix(args[0], "sandplan") || len(args) < 2 || slices.Contains(args, "-help") {
 		return nil
 	}
 	var words []string
@@ -59,6 +60,9 @@ func (s schemas) check(args []string, stdout string) error {
 		}
 	}
 	name := schemaOf(words[0], len(words) > 1)
+	if formatted {
+		name = words[0] // its report, which is one document
+	}
 	if slices.Contains(args, "-permissions") {
 		name = "permissions"
 	}

@@ -185,7 +185,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 // until NAME PATTERN waits until a started command has printed something.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	j, re := theJob(ts, args[0]), regexp.MustCompile(args[1])
-	for range 600 {
+	for range 2400 {
 		if re.MatchString(j.out.String()) || re.MatchString(j.err.String()) {
 			return
 		}
@@ -218,7 +218,7 @@ func finish(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%s: exit code %d, want %d\nstdout: %s\nstderr: %s", args[0], got, want, j.out.String(), j.err.String())
 		}
 		conform(ts, j.cmd.Args, j.out.String())
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		ts.Fatalf("%s does not end\nstdout: %s\nstderr: %s", args[0], j.out.String(), j.err.String())
 	}
 }

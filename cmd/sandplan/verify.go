@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -131,7 +132,7 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 	return verify.Params{
 		Spec: spec, Subjects: subjects, Session: hex.EncodeToString(b[:]), Origin: a.origin(spec.Dir), Version: a.version,
 		EngineVersion: engine.Info().Version, EngineSocket: engine.Info().Socket, Engine: engine, Launch: launch.Run,
-		HostAddresses: hostAddresses, PID: os.Getpid(), TempDir: os.TempDir(), Now: a.now, Kill: in.second,
+		HostAddresses: everyHostAddress, PID: os.Getpid(), TempDir: os.TempDir(), Now: a.now, Kill: in.second,
 		Tell: func(text string) { u.printErr(u.human.Line("verify: " + text)) },
 		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string) (policy.Command, error)) (verify.Compiled, error) {
 			c, diags := engine.CompileSealed(ctx, s, snap, seal)
@@ -149,11 +150,11 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 		},
 		LockScope: func(ctx context.Context, scope planner.Scope, op string) (launch.Lock, error) {
 			return waitForLock(ctx, verifyLockTimeout, func(planner.LockInfo) {}, func(ctx context.Context) (launch.Lock, error) {
-				return plainLock(engine.LockScope(ctx, scope, op))
+				return plainLock(engine.LockScope(context.WithoutCancel(ctx), scope, op)) // half a lock is one that nobody holds
 			})
 		},
 		LockLease: func(ctx context.Context, scope planner.Scope, inv planner.Address) (launch.Lock, error) {
-			return plainLock(engine.LockInvocation(ctx, scope, inv, "verify"))
+			return plainLock(engine.LockInvocation(context.WithoutCancel(ctx), scope, inv, "verify"))
 		},
 		Apply: func(ctx context.Context, c verify.Compiled, pl *planner.Plan, l launch.Lock) error {
 			var p applier.Provider = remover{engine}
@@ -164,6 +165,21 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 			return err
 		},
 	}
+}
+
+// everyHostAddress is hostAddresses, with those that hold on one link.
+func everyHostAddress() []string {
+	out := hostAddresses()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return out
+	}
+	for _, addr := range addrs {
+		if n, ok := addr.(*net.IPNet); ok && n.IP.IsLinkLocalUnicast() {
+			out = append(out, n.IP.String())
+		}
+	}
+	return out
 }
 
 // verifyLockTimeout is how long its own scope may be held: nobody else knows of it.

@@ -131,7 +131,7 @@ func Attempts() []Attempt {
 		{ID: "host-processes", What: "processes of the host", Where: Inside, Control: ControlHost, Source: "review"},
 
 		// Files.
-		{ID: "worktree-write", What: "writing to a read-only worktree", Where: AtFiles, Control: ControlOpen, Source: "docker/desktop-feedback#129"},
+		{ID: "worktree-write", What: "writing to a read-only worktree", Where: AtFiles, Control: ControlOpen, Source: "docker/desktop-feedback#129", Needs: NeedsReadOnly},
 		{ID: "git-write", What: "writing to the worktree's .git and what else is covered, renaming it", Where: AtFiles, Control: ControlOpen, Source: "B8", Needs: NeedsGit},
 		{ID: "rootfs-write", What: "writing to the root file system and to sandplan's own program", Where: Inside, Control: ControlOpen, Source: "B9"},
 		{ID: "host-file", What: "a file of the host, by its path, by links and by other processes' roots", Where: AtFiles, Control: ControlOpen, Source: "B1"},

@@ -112,12 +112,13 @@ func eatMemory(args []string) int {
 		return exitUsage
 	}
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	const step = 16 << 20
+	const step = 64 << 20
 	for used := int64(0); used < want; used += step {
 		b, err := unix.Mmap(-1, 0, step, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 		if err != nil {
 			return 1
 		}
+		_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // it counts the same and takes a fraction of the time
 		for i := 0; i < len(b); i += os.Getpagesize() {
 			b[i] = 1
 		}

@@ -164,6 +164,9 @@ func (p *prober) egressUDP() result {
 
 func (p *prober) egressIPv6() result {
 	t := p.Token.For("egress-ip6")
+	if len(p.hostTargets(true, t.port())) == 0 {
+		return result{absent: true, detail: "this machine has no IPv6 address"}
+	}
 	port := strconv.Itoa(t.port())
 	tcp := []string{net.JoinHostPort(t.outside6(), port)}
 	udp := []string{net.JoinHostPort(t.outside6(), port)}

@@ -170,7 +170,7 @@ func (p *prober) killGuard() result {
 		_ = unix.Kill(pid, s)
 	}
 	// What is killed is a zombie until somebody waits for it.
-	for range 20 {
+	for range 200 {
 		f := statOf(pid)
 		if len(f) == 0 || strings.Contains("TtZX", f[0]) {
 			return through("process %d is in state %q", pid, strings.Join(f[:min(1, len(f))], ""))

@@ -14,7 +14,7 @@ import (
 )
 
 // proxyPatience bounds one conversation with a proxy. It answers at once what it refuses.
-const proxyPatience = 5 * time.Second
+const proxyPatience = 15 * time.Second
 
 // greeting is what the canary says over TLS, so that "it answered" means the canary and nobody else.
 func greeting(session string) string { return "sandplan canary " + session }

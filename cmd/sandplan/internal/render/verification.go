@@ -32,14 +32,15 @@ func (r *Renderer) subject(p *page, s verify.Subject) {
 	for _, f := range s.Findings {
 		ids, places = max(ids, len(f.ID)), max(places, len(f.Where))
 	}
+	p.line(faint, fmt.Sprintf("  %-12s%-*s  %-*s  %s", "result", ids, "attempt", places, "seen at", "what it tries"))
 	for _, f := range s.Findings {
 		word, st := statusWord(f.Status)
-		p.put(st, fmt.Sprintf("  %-11s", word))
+		p.put(st, fmt.Sprintf("  %-12s", word))
 		p.put(plain, fmt.Sprintf("%-*s  ", ids, f.ID))
 		p.put(faint, fmt.Sprintf("%-*s  ", places, f.Where))
 		p.line(plain, f.What)
 		if told := f.Status == verify.Escaped || f.Status == verify.Unproven; told || r.Verbose {
-			p.detail(st, "seen", f.Detail)
+			p.detail(st, map[verify.Status]string{verify.Escaped: "seen", verify.Unproven: "why"}[f.Status], f.Detail)
 			if r.Verbose {
 				p.detail(faint, "control", f.Proof)
 				p.detail(faint, "source", f.Source)
@@ -57,7 +58,10 @@ func (p *page) detail(st style, what, text string) {
 	if text == "" {
 		return
 	}
-	p.put(faint, fmt.Sprintf("  %-11s%s: ", "", what))
+	if what == "" {
+		what = "came of it"
+	}
+	p.put(faint, fmt.Sprintf("  %-12s%s: ", "", what))
 	p.line(st, text)
 }
 
