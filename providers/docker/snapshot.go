@@ -119,7 +119,7 @@ func (l *look) begin(ctx context.Context, query url.Values) (err error) {
 	if err := l.load(ctx, query); err != nil {
 		return err
 	}
-	l.bridges, err = l.hostBridges()
+	l.bridges, err = hostBridges()
 	return err
 }
 
