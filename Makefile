@@ -53,12 +53,13 @@ bench: engine build ## sandplan beside the bare engine calls that it needs; fail
 	$(GO) run ./testfixtures/bench -sandplan bin/sandplan
 
 # Fails on a missed goal. squid and tinyproxy are installed and never enabled: the bench starts its own.
+# BENCHFLAGS='-rows=throughput -rounds=3' takes a part of it.
 .PHONY: bench-proxy
 bench-proxy: build ## the proxy beside squid, tinyproxy and bare relays, on loopback; fails on a missed goal
 	@PATH=$$PATH:/usr/sbin; { command -v squid && command -v tinyproxy; } >/dev/null || { \
 	  echo 'installing squid and tinyproxy'; \
 	  apt-get update -q >/dev/null && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends squid tinyproxy-bin >/dev/null; }
-	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan
+	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan $(BENCHFLAGS)
 
 SOAKTIME ?= 10m
 MANY ?= 500
