@@ -29,8 +29,17 @@ func count() (map[string]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.Join(k.command, " "), err)
 		}
+		table, seen := "", map[string]bool{}
 		for _, line := range strings.Split(string(b), "\n") {
-			if line != "" && !strings.HasPrefix(line, "#") { // iptables-save writes the time as a comment
+			if line == "" || strings.HasPrefix(line, "#") { // iptables-save writes the time as a comment
+				continue
+			}
+			if strings.HasPrefix(line, "*") {
+				table = line
+			}
+			// Once each: engine 20.10 adds its jump to DOCKER-USER twice when two networks are made at one moment.
+			if !seen[table+line] {
+				seen[table+line] = true
 				out[k.what]++
 			}
 		}
