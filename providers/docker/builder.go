@@ -80,7 +80,6 @@ func (b *builder) build(snap planner.Snapshot) {
 		b.report(s.Range, "", err)
 		return
 	}
-	b.seccomp.agent, b.seccomp.runner, b.seccomp.proxy = AgentSeccomp(), RunnerSeccomp(), ProxySeccomp()
 	b.shared()
 	b.findImages()
 	found := b.findTrees(h)
@@ -93,6 +92,7 @@ func (b *builder) build(snap planner.Snapshot) {
 
 // shared adds what all invocations of the scope use.
 func (b *builder) shared() {
+	b.seccomp.agent, b.seccomp.runner, b.seccomp.proxy = AgentSeccomp(), RunnerSeccomp(), ProxySeccomp()
 	e, scope, up := b.engine, b.out.scope, b.out.allocation.Uplink
 	at := b.spec.Range
 	b.shim = desiredShim{scope: scope, image: b.tool.ID, content: shimContent(b.tool.binary)}
