@@ -109,7 +109,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		return exitError
 	}
 	view := a.planView(t, pl)
-	denied := f.denied(t.spec, permissions(t.spec, pl))
+	denied := f.denied(t.spec, permissionsOf(t.spec, unsettled(pl)))
 	view.Hint = !t.obstacles.HasErrors() && len(denied) == 0
 	if f.out != "" && view.Hint {
 		if err := a.save(f.out, t, o); err != nil {

@@ -102,6 +102,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if o.ReadOnly {
 		e.http.Transport = readOnly{e.http.Transport}
 	}
+	// Nearly every command needs it, and hashing takes as long as the first conversation.
+	go func() { _, _ = e.own() }()
 	start, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	api, err := e.negotiate(start)

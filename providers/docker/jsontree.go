@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	endian "encoding/binary" // the package has a type named binary
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,16 +153,19 @@ func (p *parser) list(depth int, n *node) (any, error) {
 
 // text reads a string; letters beyond ASCII and their escapes are left to encoding/json.
 func (p *parser) text() (string, error) {
-	start, escapes, plain := p.at, 0, true
+	start := p.at
+	// Nearly all end at the first quote, and are as they are written.
+	if i := bytes.IndexByte(p.raw[start+1:], '"'); i >= 0 && isWritten(p.raw[start+1:start+1+i]) {
+		p.at += i + 2
+		return string(p.raw[start+1 : p.at-1]), nil
+	}
+	escapes, plain := 0, true
 	for p.at++; p.at < len(p.raw); p.at++ {
 		switch c := p.raw[p.at]; {
 		case c == '"':
 			p.at++
 			inner := p.raw[start+1 : p.at-1]
-			switch {
-			case plain && escapes == 0:
-				return string(inner), nil
-			case plain:
+			if plain {
 				return unescape(inner, escapes), nil
 			}
 			var s string
@@ -177,6 +181,26 @@ func (p *parser) text() (string, error) {
 	}
 	p.at = len(p.raw)
 	return "", p.unexpected()
+}
+
+// isWritten reports whether bytes between quotes stand for themselves: printable ASCII without a backslash.
+// It reads eight at a time: labels are some kilobytes of base64.
+func isWritten(raw []byte) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; len(raw) >= 8; raw = raw[8:] {
+		x := endian.LittleEndian.Uint64(raw)
+		slash := x ^ ones*'\\' // a byte of it is zero where there is a backslash
+		// The borrow of a subtraction can only reach bytes beside one that is told already.
+		if (x|(x-ones*' ')|(slash-ones)&^slash)&tops != 0 {
+			return false
+		}
+	}
+	for _, c := range raw {
+		if c < ' ' || c >= 0x80 || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // unescape undoes escapes of quotes and backslashes, of which a text has that many. The engine shows

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,6 +32,8 @@ type look struct {
 	listed map[listName][]tree
 	// refs are the scope's objects by engine ID.
 	refs map[string]planner.Address
+	// ahead is what was asked for before the lists, if anything was; only the first look takes it.
+	ahead atomic.Pointer[ahead]
 	// joining are the containers that name a network, see there.
 	joining map[string]map[string]string
 	// intruders are what foreign containers do to objects of the scope, by the object's engine ID.

@@ -192,7 +192,7 @@ func completeShim(ctx context.Context, l *look, v tree) error {
 		return err
 	}
 	v["Seed"] = seedView(seed, status, mounts)
-	v["Content"], err = l.engine.readTool(ctx, treeID(seed))
+	v["Content"], err = l.readTool(ctx, treeID(seed))
 	return err
 }
 

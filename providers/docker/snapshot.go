@@ -34,8 +34,10 @@ func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snap
 	if e.paper != nil {
 		return e.paper.look(scope)
 	}
-	go func() { _, _ = e.own() }() // needed at the end, and takes as long as the lists
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	l := &look{engine: e, scope: scope}
+	l.ahead.Store(e.readAhead(ctx, scope))
 	s, err := l.observe(ctx)
 	if err != nil {
 		return planner.Snapshot{}, fmt.Errorf("look at %s on the engine: %w", scope, err)
