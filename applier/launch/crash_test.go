@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestRealCrash kills sandplan after each call to the engine that a run makes, as kill -9 does: whatever
@@ -35,7 +34,7 @@ func TestRealCrash(t *testing.T) {
 		t.Fatalf("a run makes %q calls, %v", text, err)
 	}
 	step := 8
-	if os.Getenv("SANDPLAN_TEST_FULL") != "" {
+	if full() {
 		step = 1
 	}
 	t.Logf("a run makes %d calls", calls)
@@ -50,7 +49,7 @@ func TestRealCrash(t *testing.T) {
 		for _, part := range []string{"proxy", "agent"} {
 			// It may have died between removing a container and making it anew.
 			if id := w.find("invocation.job." + part); id != "" {
-				within(t, 6*time.Second, part+" ends with its lease", w.stopped(id))
+				within(t, soon, part+" ends with its lease", w.stopped(id))
 			}
 		}
 		if e := w.sandplan("plan"); e.code != 0 {

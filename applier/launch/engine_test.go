@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestRealExitCodes runs agents that end in every way on the real engine.
@@ -98,7 +97,7 @@ func TestRealSecrets(t *testing.T) {
 	t.Run("with it", func(t *testing.T) {
 		w.env = []string{"LAUNCH_TEST_TOKEN=" + secret}
 		cmd, stdout, stderr := w.running(t, "invocation.job", "-prompt="+filepath.Join(w.dir, "prompt"))
-		within(t, 5*time.Second, "the agent has both", func() bool {
+		within(t, soon, "the agent has both", func() bool {
 			return bytes.Contains(stdout.bytes(), []byte(secret)) && bytes.Contains(stdout.bytes(), []byte(prompt))
 		})
 		inspect := w.tell("inspect", w.container("invocation.job.agent"))

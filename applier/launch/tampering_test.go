@@ -30,7 +30,7 @@ func TestRealTampering(t *testing.T) {
 		{"shim volume written", func(t *testing.T) { w.writeShim(t) }, "sandplan.shim"},
 		{"agent started by hand", func(*testing.T) { w.tell("start", w.container(agent)) }, "started outside a run"},
 		{"pruned", func(t *testing.T) {
-			within(t, 7*time.Second, "what was started by hand ends", w.stopped(w.container(agent)))
+			within(t, soon, "what was started by hand ends", w.stopped(w.container(agent)))
 			w.tell("rm", w.container(agent))
 		}, "missing"},
 	} {
@@ -46,7 +46,7 @@ func TestRealTampering(t *testing.T) {
 			switch c.name {
 			case "pruned":
 			case "agent started by hand":
-				took := within(t, 7*time.Second, "its first process ends, with nobody at its standard input", w.stopped(w.container(agent)))
+				took := within(t, soon, "its first process ends, with nobody at its standard input", w.stopped(w.container(agent)))
 				t.Logf("ended after %s", took)
 			default:
 				if w.everRan(w.container(agent)) {
@@ -153,12 +153,12 @@ func TestRealSwap(t *testing.T) {
 				return bytes.Contains(stderr.bytes(), []byte(text)) || bytes.Contains(stderr.bytes(), []byte("sandplan:"))
 			}
 		}
-		within(t, 30*time.Second, "the proxy is ready", said("Proxy is ready"))
+		within(t, soon, "the proxy is ready", said("Proxy is ready"))
 		time.Sleep(time.Duration(wait) * time.Millisecond)
 		if err := os.Rename(swapped, binary); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 30*time.Second, "the agent runs, or not", said("Running"))
+		within(t, soon, "the agent runs, or not", said("Running"))
 		if bytes.Contains(stderr.bytes(), []byte("Running")) {
 			pid := w.tell("inspect", "-f", "{{.State.Pid}}", w.container("invocation.job.agent"))
 			if running, err := os.ReadFile("/proc/" + pid + "/exe"); err != nil || !bytes.Equal(running, good) {

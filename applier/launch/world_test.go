@@ -56,6 +56,7 @@ type world struct {
 	project string
 	bin     string
 	env     []string
+	own     *ownEngine // nil: the machine's
 }
 
 const agentImage = "sandplan-launch-test/agent:1"
@@ -64,25 +65,42 @@ const agentImage = "sandplan-launch-test/agent:1"
 // does. number chooses the addresses, which no two tests share. more is further HCL.
 func newWorld(t *testing.T, number int, steps map[string][]string, attributes map[string]string) *world {
 	t.Helper()
-	socket := dockertest.Socket(t)
+	return newWorldOn(t, nil, number, steps, attributes)
+}
+
+// newWorldOn is newWorld on an engine of the test's own.
+func newWorldOn(t *testing.T, own *ownEngine, number int, steps map[string][]string, attributes map[string]string) *world {
+	t.Helper()
 	bin, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: t.TempDir(), tree: t.TempDir(), project: fmt.Sprintf("launch-%d", number), bin: bin + "/sandplan"}
-	loadAgent(t, socket, bin)
+	w := &world{own: own, t: t, dir: t.TempDir(), tree: t.TempDir(), project: fmt.Sprintf("launch-%d", number), bin: bin + "/sandplan"}
+	if own == nil {
+		loadAgent(t, dockertest.Socket(t), bin)
+	} else {
+		loadAgent(t, own.socket(), bin)
+		w.env = []string{"DOCKER_HOST=unix://" + own.socket()}
+	}
 	if err := os.Chmod(w.tree, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	pool := fmt.Sprintf("10.232.%d", 16*number)
-	listen(t, pool+".1:8443")
+	if own == nil {
+		listen(t, pool+".1:8443")
+	} else {
+		own.listen(pool + ".1:8443")
+	}
 	w.write("sandplan.hcl", w.configuration(pool, steps, attributes))
 	return w
 }
 
 func loadAgent(t *testing.T, socket, bin string) {
 	t.Helper()
-	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{{Path: "/agent", Mode: 0o755, Source: bin + "/agent"}}})
+	img, err := scratch.Image(scratch.Spec{Arch: runtime.GOARCH, Entries: []scratch.Entry{
+		{Path: "/agent", Mode: 0o755, Source: bin + "/agent"},
+		{Path: "/tag", Mode: 0o644, Content: []byte(agentImage)}, // no other package's image has the same content
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +192,11 @@ func (e ended) last() string {
 }
 
 func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, w.bin, append([]string{"-chdir=" + w.dir}, args...)...)
+	argv := append([]string{w.bin, "-chdir=" + w.dir}, args...)
+	if w.own != nil {
+		argv = append(w.own.in(), argv...)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "SANDPLAN_DATA_DIR="+filepath.Join(w.dir, "data"), "SANDPLAN_INPUT=0")
 	cmd.Env = append(cmd.Env, w.env...)
 	return cmd
@@ -222,7 +244,11 @@ func (w *world) apply() {
 
 // docker runs a command of the docker command line, as somebody on the host would.
 func (w *world) docker(args ...string) (string, error) {
-	out, err := exec.Command("docker", args...).CombinedOutput()
+	cmd := exec.Command("docker", args...)
+	if w.own != nil {
+		cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+w.own.socket())
+	}
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("docker %v: %w: %s", args, err, out)
 	}
@@ -261,6 +287,10 @@ func (w *world) everRan(id string) bool {
 	w.t.Helper()
 	return w.tell("inspect", "-f", "{{.State.Status}}", id) != "created"
 }
+
+// soon is long enough for whatever has to happen within seconds, on a machine that is busy with other
+// things. How long it takes on one that is not is logged, and held by tests with a clock of their own.
+const soon = time.Minute
 
 // within waits for something that must come true.
 func within(t *testing.T, d time.Duration, what string, is func() bool) time.Duration {
@@ -303,7 +333,7 @@ func (w *world) running(t *testing.T, address string, options ...string) (cmd *e
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	within(t, 30*time.Second, "the agent is up", func() bool {
+	within(t, 2*soon, "the agent is up", func() bool {
 		if bytes.Contains(stderr.bytes(), []byte("sandplan:")) {
 			t.Fatalf("it ended early:\n%s", stderr.bytes())
 		}

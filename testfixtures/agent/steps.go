@@ -63,6 +63,14 @@ var steps = map[string]func(w *worker, value string) error{
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 		return nil
 	},
+	"await": func(_ *worker, v string) error { // a file
+		for {
+			if _, err := os.Stat(v); err == nil {
+				return nil
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	},
 	"abort": func(*worker, string) error { return syscall.Kill(syscall.Getpid(), syscall.SIGKILL) },
 }
 
