@@ -29,6 +29,7 @@ type tunnel struct {
 	rule    acl.Rule
 	address netip.AddrPort // what was dialled
 	sni     string
+	line    uint64 // of the log, that says that it is let through
 	up      int64
 	down    int64
 
@@ -85,7 +86,7 @@ func (t *tunnel) run(ctx context.Context) {
 	if err := t.client.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	t.decide(Allow, reason.Allowed, nil)
+	t.allowed()
 	why, err = t.relay(ctx, upstream, first)
 	t.closed(why, err)
 }
@@ -271,8 +272,19 @@ func (t *tunnel) decide(decision string, why reason.Reason, err error) {
 	t.server.log.Write(e)
 }
 
+// allowed says that the tunnel is let through. Its hello was looked at as a whole, so that it may go while
+// this is being written; nothing else of the agent's may. Without a hello nothing may.
+func (t *tunnel) allowed() {
+	e := t.entry(EventDecision, reason.Allowed, nil)
+	e.Decision = Allow
+	t.line = t.server.log.Queue(e)
+	if !t.rule.TLS {
+		t.server.log.Await(t.line)
+	}
+}
+
 func (t *tunnel) closed(why reason.Reason, err error) {
-	t.server.log.Write(t.entry(EventClosed, why, err))
+	t.server.log.Queue(t.entry(EventClosed, why, err))
 }
 
 func (t *tunnel) entry(ev Event, why reason.Reason, err error) Entry {

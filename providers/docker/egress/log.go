@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// soonAfter is how long the end of a tunnel may wait to be written.
+	// soonAfter is how long a line may wait to be written that nothing waits for.
 	soonAfter = 50 * time.Millisecond
 	// maxPending bounds what waits to be written.
 	maxPending = 64 << 10
@@ -34,9 +34,10 @@ type repeat struct {
 	count  int64
 }
 
-// Log writes one JSON line per entry. A decision is written before anything follows from it, and a slow
-// reader slows the proxy down: what cannot be told does not happen. Many decisions at once share a write,
-// and the end of a tunnel waits for the next one, soonAfter at most.
+// Log writes one JSON line per entry. A refusal is written before it is answered, and a tunnel that is let
+// through before the agent's first byte behind its hello leaves: what cannot be told does not happen, and a
+// slow reader slows the proxy down. Many lines at once share a write, and those that nothing waits for
+// wait for the next one, soonAfter at most.
 type Log struct {
 	mu         sync.Mutex
 	w          io.Writer
@@ -75,6 +76,31 @@ func (l *Log) Full() <-chan struct{} { return l.full }
 func (l *Log) Write(e Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.enter(e)
+	l.commit(l.seq)
+}
+
+// Queue has an entry written soon. What it returns is for Await.
+func (l *Log) Queue(e Entry) (line uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enter(e)
+	if len(l.pending) < maxPending {
+		l.later()
+	} else {
+		l.commit(l.seq)
+	}
+	return l.seq
+}
+
+// Await returns when a line is written, or none can be any more.
+func (l *Log) Await(line uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commit(line)
+}
+
+func (l *Log) enter(e Entry) {
 	if e.Event == EventDecision || e.Event == EventLimit {
 		l.counts[e.Reason]++
 	}
@@ -86,11 +112,6 @@ func (l *Log) Write(e Entry) {
 		return
 	}
 	l.write(e)
-	if e.Event == EventClosed && len(l.pending) < maxPending {
-		l.later()
-		return
-	}
-	l.commit()
 }
 
 func (l *Log) repeated(e Entry) bool {
@@ -117,7 +138,7 @@ func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flush(repeatAfter)
-	l.commit()
+	l.commit(l.seq)
 }
 
 func (l *Log) flush(age time.Duration) {
@@ -154,7 +175,7 @@ func (l *Log) End(why string) {
 	defer l.mu.Unlock()
 	l.flush(0)
 	l.write(Entry{Event: EventEnd, Up: l.up, Down: l.down, Counts: l.counts, Error: why})
-	l.commit()
+	l.commit(l.seq)
 }
 
 // write is called with the lock held. The line that says that the budget is used up, and the last one,
@@ -202,14 +223,13 @@ func (l *Log) later() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.armed = false
-		l.commit()
+		l.commit(l.seq)
 	})
 }
 
-// commit returns when every line so far is written, or none can be any more. It is called with the lock
-// held, and gives it away meanwhile.
-func (l *Log) commit() {
-	last := l.seq
+// commit returns when every line up to the last is written, or none can be any more. It is called with the
+// lock held, and gives it away meanwhile.
+func (l *Log) commit(last uint64) {
 	for l.written < last && l.err == nil {
 		if l.writing {
 			l.wrote.Wait()

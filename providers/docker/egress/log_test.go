@@ -1,10 +1,14 @@
 package egress
 
 import (
+	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +77,75 @@ func TestNamesThatDifferDoNotGrowTheTable(t *testing.T) {
 	if len(l.repeats) != 0 {
 		t.Errorf("%d kinds are held after they have stopped", len(l.repeats))
 	}
+}
+
+// TestNothingPassesUntold: while a decision cannot be written, the hello and its answer pass, and nothing else
+// that the agent says; without TLS not a byte.
+func TestNothingPassesUntold(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  *Config
+	}{{"tls", testConfig()}, {"plain", plainConfig()}} {
+		t.Run(c.name, func(t *testing.T) {
+			reader, writer := io.Pipe() // nobody reads at first
+			got := &lines{}
+			p := startProxy(t, c.cfg, upstream(t, func(c *net.TCPConn) {
+				buf := make([]byte, 16<<10)
+				for {
+					n, err := c.Read(buf)
+					_, _ = got.Write(buf[:n])
+					if err != nil {
+						return
+					}
+					if buf[0] == 22 { // a hello
+						_, _ = c.Write(answer(t))
+					}
+				}
+			}))
+			p.server.log.mu.Lock()
+			p.server.log.w = writer
+			p.server.log.mu.Unlock()
+			conn := p.tunnel(vendorName + ":443")
+			before := 0
+			if c.name == "tls" {
+				hello := helloBytes(t, &tls.Config{ServerName: vendorName})
+				before = len(hello)
+				if _, err := conn.Write(hello); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(conn, make([]byte, len(answer(t)))); err != nil {
+					t.Fatalf("the answer: %v", err)
+				}
+			}
+			said := []byte{23, 3, 3, 0, 1, 'x'}
+			if _, err := conn.Write(said); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * soonAfter)
+			if n := got.len(); n != before {
+				t.Errorf("%d bytes have passed, want %d", n, before)
+			}
+			line, err := bufio.NewReader(reader).ReadString('\n')
+			if err != nil || !strings.Contains(line, `"decision":"allow"`) {
+				t.Errorf("%q, %v", line, err)
+			}
+			go func() { _, _ = io.Copy(io.Discard, reader) }()
+			for start := time.Now(); got.len() < before+len(said); time.Sleep(time.Millisecond) {
+				if time.Since(start) > patience {
+					t.Fatalf("%d bytes have passed after the line was read", got.len())
+				}
+			}
+		})
+	}
+}
+
+// answer is a server's to a hello, as far as the proxy reads it.
+func answer(t *testing.T) []byte {
+	t.Helper()
+	body := append([]byte{3, 3}, make([]byte, 32)...)
+	body = append(body, 0, 0x13, 1, 0, 0, 6, 0, 43, 0, 2, 3, 4)
+	message := append([]byte{2, 0, 0, byte(len(body))}, body...)
+	return append([]byte{22, 3, 3, 0, byte(len(message))}, message...)
 }
 
 func TestLogBudget(t *testing.T) {

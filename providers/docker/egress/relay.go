@@ -18,7 +18,7 @@ import (
 func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (reason.Reason, error) {
 	s := t.server
 	var ended atomic.Int32
-	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up, ended: &ended}
+	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up, ended: &ended, line: t.line}
 	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down, ended: &ended}
 	if t.rule.TLS {
 		up.guard, down.guard = hello.NewGuard(t.rule.Host, s.cfg.Limits.HelloBytes)
@@ -78,12 +78,13 @@ type flow struct {
 	budget   *budget
 	guard    guard         // nil when nothing needs to be looked at
 	ended    *atomic.Int32 // of the two directions of a tunnel, how many have
+	line     uint64        // of the log, which must be written before anything is forwarded; 0 when it is
 	moved    int64
 }
 
-// begin moves the hello and what came behind it.
+// begin moves the hello, which waits for nothing, and what came behind it.
 func (f *flow) begin(hello, behind []byte) error {
-	if err := f.forward(hello); err != nil {
+	if err := f.forward(hello); err != nil || len(behind) == 0 {
 		return err
 	}
 	return f.look(behind)
@@ -136,6 +137,10 @@ func (f *flow) guarded() guard {
 
 // look forwards what the guard, if there is one, lets through.
 func (f *flow) look(p []byte) error {
+	if f.line != 0 {
+		f.server.log.Await(f.line)
+		f.line = 0
+	}
 	if g := f.guarded(); g != nil {
 		var why reason.Reason
 		if p, why = g.Feed(p); why != reason.None {
