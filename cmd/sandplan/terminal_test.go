@@ -144,7 +144,7 @@ const ctrlC = "\x03"
 // TestTerminal goes through the first hour at a terminal: questions, what is under way, and Ctrl-C at each of them.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	n := newNeighbour(t, dockertest.Socket(t), build(t), "terminal", "10.233.176.0/20", terminalBlocks)
+	n := newNeighbour(t, dockertest.Socket(t), build(t), "terminal", "10.233.208.0/20", terminalBlocks)
 	on := func(line string) *terminal {
 		cmd := n.command(t.Context(), line)
 		cmd.Env = append(cmd.Env, "TERM=xterm-256color", "NO_COLOR=")
