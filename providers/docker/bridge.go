@@ -116,14 +116,14 @@ func wantedBridge(addresses ...string) map[string]any {
 
 // observedBridge reads the settings of a bridge that we named. A setting that cannot be read is null
 // and so differs: where the engine's bridges are not here, nothing can be said of them.
-func observedBridge(bridge string, state bridgeState, foreignPorts int) map[string]any {
+func (l *look) observedBridge(bridge string, state bridgeState, foreignPorts int) map[string]any {
 	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts)), "addresses": texts(state.addresses)}
 	state.link.tree(v)
 	if !ownBridge.MatchString(bridge) { // the name comes from the engine and becomes part of a path
 		return v
 	}
 	for _, s := range bridgeSettings() {
-		if v[s.name] = readSetting(s.path(bridge)); v[s.name] == nil && !isFamilyThere(s.family) {
+		if v[s.name] = readSetting(l.engine.options.Kernel, s.path(bridge)); v[s.name] == nil && !isFamilyThere(s.family) {
 			v[s.name] = json.Number(s.value)
 		}
 	}
@@ -146,8 +146,8 @@ func texts(words []string) []any {
 }
 
 // readSetting is a number below /proc/sys; nil when there is none, which no row takes for a number.
-func readSetting(path string) any {
-	raw, err := readShort(path)
+func readSetting(kernel Kernel, path string) any {
+	raw, err := kernel.Setting(path)
 	if err != nil {
 		return nil
 	}
@@ -170,17 +170,17 @@ func (l *look) bridge(name string, again bool) (bridgeState, error) {
 	if l.bridges != nil && !again {
 		return l.bridges[name], nil
 	}
-	now, err := hostBridges()
+	now, err := l.hostBridges()
 	return now[name], err
 }
 
 // hostBridges are this machine's bridges.
-func hostBridges() (map[string]bridgeState, error) {
-	all, err := links()
+func (l *look) hostBridges() (map[string]bridgeState, error) {
+	all, err := l.engine.options.Kernel.Links()
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := addresses()
+	addrs, err := l.engine.options.Kernel.Addresses()
 	if err != nil {
 		return nil, err
 	}
@@ -209,13 +209,12 @@ func hostBridges() (map[string]bridgeState, error) {
 
 // refuseForeignBridge is called before a network is created.
 func (e *Engine) refuseForeignBridge(bridge string) error {
-	link, err := netlink.LinkByName(bridge)
-	var absent netlink.LinkNotFoundError
-	switch {
-	case errors.As(err, &absent):
-		return nil
-	case err != nil:
+	link, err := e.options.Kernel.Link(bridge)
+	if err != nil {
 		return fmt.Errorf("look for an interface named %s: %w", bridge, err)
+	}
+	if link == nil {
+		return nil
 	}
 	return inTheWay{fmt.Errorf("an interface named %s is there already (%s) and the engine has no network for it: it would be adopted "+
 		"with all that is attached to it; remove it with \"ip link delete %s\"", bridge, link.Type(), bridge)}
@@ -223,7 +222,7 @@ func (e *Engine) refuseForeignBridge(bridge string) error {
 
 // setBridge puts the settings on a bridge: directly where this process may, else from a container.
 func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) error {
-	err := writeSettings(bridge)
+	err := writeSettings(e.options.Kernel, bridge)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		// Not root, or not in the engine's network namespace. The helper is in there by construction.
 		err = e.setBridgeFromHelper(ctx, bridge, owner)
@@ -234,25 +233,14 @@ func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) e
 	return nil
 }
 
-func writeSettings(bridge string) error {
-	if err := writeLink(bridge); err != nil {
-		return err
-	}
+func writeSettings(kernel Kernel, bridge string) error {
+	settings := map[string]string{}
 	for _, s := range bridgeSettings() {
-		if !isFamilyThere(s.family) {
-			continue
-		}
-		// O_TRUNC and O_CREATE have no meaning below /proc/sys, and the latter is refused there.
-		f, err := os.OpenFile(s.path(bridge), os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteString(s.value)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
+		if isFamilyThere(s.family) {
+			settings[s.path(bridge)] = s.value
 		}
 	}
-	return nil
+	return kernel.SetBridge(bridge, settings)
 }
 
 // restoreBridge puts the settings back on the bridge of a network that exists.

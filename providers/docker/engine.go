@@ -43,6 +43,8 @@ type Options struct {
 	DataDir string
 	// ReadOnly makes an engine that no writing call can reach.
 	ReadOnly bool
+	// Kernel is the machine below the engine; nil is this one.
+	Kernel Kernel
 	// Who is user@host, for locks; Now is the clock.
 	Who string
 	Now func() time.Time
@@ -88,6 +90,9 @@ type Info struct {
 
 // Open finds the engine, makes sure that it can be used, and agrees on an API version with it.
 func Open(ctx context.Context, o Options) (*Engine, error) {
+	if o.Kernel == nil {
+		o.Kernel = thisKernel{}
+	}
 	host, err := findEndpoint(o)
 	if err != nil {
 		return nil, err

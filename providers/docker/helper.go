@@ -141,7 +141,7 @@ func obeyBridgeOrder(args []string) error {
 			return fmt.Errorf("%s=%s is not a setting that sandplan makes", name, value)
 		}
 	}
-	return writeSettings(order.Bridge)
+	return writeSettings(thisKernel{}, order.Bridge)
 }
 
 // helperKind exists so that helpers which a crash left behind are found and removed.

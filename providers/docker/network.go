@@ -178,7 +178,7 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 		}
 		endpoints, _ := dict(v["Containers"]).(map[string]any)
 		if state.ports == len(endpoints) || w.over() {
-			v["Bridge"] = observedBridge(bridge, state, state.ports-len(endpoints))
+			v["Bridge"] = l.observedBridge(bridge, state, state.ports-len(endpoints))
 			break
 		}
 		if err := w.pause(ctx); err != nil {

@@ -83,7 +83,7 @@ func (l *look) settle(ctx context.Context) error {
 			return err
 		}
 		var err error
-		if l.bridges, err = hostBridges(); err != nil {
+		if l.bridges, err = l.hostBridges(); err != nil {
 			return err
 		}
 		odd = l.unfit(odd)

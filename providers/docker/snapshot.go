@@ -121,7 +121,7 @@ func (l *look) begin(ctx context.Context, query url.Values) (err error) {
 	if err := l.load(ctx, query); err != nil {
 		return err
 	}
-	l.bridges, err = hostBridges()
+	l.bridges, err = l.hostBridges()
 	return err
 }
 

@@ -25,7 +25,7 @@ func (l *look) taken() ([]planner.Taken, error) {
 			out = append(out, planner.Taken{Prefix: p, By: fmt.Sprintf("network %q", treeName(v))})
 		}
 	}
-	onHost, err := hostRoutes(engines)
+	onHost, err := hostRoutes(l.engine.options.Kernel, engines)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +68,12 @@ func subnetsOf(v tree) []netip.Prefix {
 const mainTable = 254
 
 // hostRoutes are the IPv4 routes of all tables, without default routes and those of the given bridges.
-func hostRoutes(bridges map[string]bool) ([]planner.Taken, error) {
-	all, err := routes()
+func hostRoutes(kernel Kernel, bridges map[string]bool) ([]planner.Taken, error) {
+	all, err := kernel.Routes()
 	if err != nil {
 		return nil, err
 	}
-	interfaces, err := links()
+	interfaces, err := kernel.Links()
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (d desiredUplink) create(ctx context.Context, e *Engine, labels map[string]
 		return id, err
 	}
 	// After the network: engine 28 loads the kernel's module only when a network asks for it.
-	if v := readSetting(netfilterPath); v != json.Number("1") {
+	if v := readSetting(e.options.Kernel, netfilterPath); v != json.Number("1") {
 		return id, fmt.Errorf("bridge netfilter is off on this machine (%s is %v), so the engine cannot keep containers on "+
 			"the uplink apart; run \"modprobe br_netfilter\" and \"sysctl -w net.bridge.bridge-nf-call-iptables=1\"", netfilterPath, v)
 	}
@@ -60,7 +60,7 @@ func uplinkKind() kind {
 		if err := completeNetwork(ctx, l, v); err != nil {
 			return err
 		}
-		v["Bridge"].(map[string]any)["netfilter"] = readSetting(netfilterPath)
+		v["Bridge"].(map[string]any)["netfilter"] = readSetting(l.engine.options.Kernel, netfilterPath)
 		return nil
 	}
 	return k
