@@ -46,7 +46,7 @@ func main() {
 		}
 	}
 	// A command lives for a second or less: what it saves by not tidying up is more than the memory is worth.
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(400)
 	a, err := fromProcess()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)

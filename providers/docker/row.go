@@ -170,7 +170,7 @@ func (t *table) row(path []segment) *row {
 // extras are the properties of an observed object that no row covers and that are not zero: those
 // below a strict path, and the paths of the others.
 func (t *table) extras(v tree) (strict []planner.Extra, others []string) {
-	t.walk(v, t.root, nil, func(path []segment, v any) {
+	t.walk(v, t.root, make([]segment, 0, 16), func(path []segment, v any) {
 		for _, s := range t.strict {
 			if hasPrefix(path, s) {
 				strict = append(strict, planner.Extra{Path: formatPath(path), Detail: excerpt(v)})
