@@ -52,7 +52,7 @@ func run(binary, socket string, some, many int) (bool, error) {
 	}
 	defer b.sandplan("destroy", "-auto-approve") // whatever went wrong before: leave nothing behind
 	var goals []goal
-	for _, part := range []func(int, int) ([]goal, error){b.applyAndDestroy, b.plans} {
+	for _, part := range []func(int, int) ([]goal, error){b.applyAndDestroy, b.plans, b.runs} {
 		gs, err := part(some, many)
 		if err != nil {
 			return false, err
