@@ -16,6 +16,7 @@ type fakeContainer struct {
 	process *Process // of the last start, nil before the first
 	stdin   *input
 	clients []*client
+	written []string // files that a test wrote into its own file system
 }
 
 func (c *fakeContainer) id() string                { return text(c.tree["Id"]) }
@@ -104,7 +105,7 @@ func list(v any) []any {
 func (f *Fake) checkMounts(host tree) error {
 	for _, item := range list(host["Mounts"]) {
 		m := object(item)
-		if f.host == nil || m["Type"] != "bind" {
+		if !f.binds || m["Type"] != "bind" {
 			continue
 		}
 		if _, err := os.Stat(text(m["Source"])); err != nil {
@@ -219,7 +220,7 @@ func (f *Fake) changesOf(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.process == nil {
+	if c.process == nil && len(c.written) == 0 {
 		return []any(nil), nil
 	}
 	image, err := f.image(text(c.tree["Image"]))
@@ -238,7 +239,7 @@ func (f *Fake) changesOf(r *http.Request) (any, error) {
 			made[dir] = true
 		}
 	}
-	for path := range c.written() {
+	for _, path := range c.written {
 		made[path] = true
 	}
 	var out []any
@@ -249,11 +250,6 @@ func (f *Fake) changesOf(r *http.Request) (any, error) {
 	}
 	return out, nil
 }
-
-// written is what a test wrote into the container's own file system.
-func (c *fakeContainer) written() tree { return object(c.tree[writtenKey]) }
-
-const writtenKey = "\x00written"
 
 func (f *Fake) renameContainer(r *http.Request) (any, error) {
 	c, err := f.container(r.PathValue("id"))

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
 )
 
 // Fake is an engine in memory behind a unix socket: containers, networks, volumes, images and events,
@@ -29,10 +27,11 @@ type Fake struct {
 	// Socket is where clients connect.
 	Socket string
 	*faults
+	// Host is the machine below.
+	Host *Host
 
 	profile profile
-	host    *Host                    // nil when the fake touches nothing of this machine
-	plugged map[string]*netlink.Veth // by endpoint ID
+	binds   bool
 	program func(*Process) int
 
 	mu         sync.Mutex
@@ -48,10 +47,8 @@ type Fake struct {
 type FakeOptions struct {
 	// Release is 20.10, 26.1 or 28.5.
 	Release string
-	// Host makes the fake's networks bridges of this network namespace, and its bind mounts directories
-	// of this machine that must exist. It is for tests in a network namespace of their own, and shared by
-	// all fakes in it.
-	Host *Host
+	// Binds says that the sources of bind mounts are directories of this machine, and must exist.
+	Binds bool
 	// Program is what runs in containers; without one they wait until they are killed.
 	Program func(*Process) int
 	// After is called when a call has been carried out, before its answer is sent; n counts equal calls from 1.
@@ -62,7 +59,7 @@ type FakeOptions struct {
 // NewFake starts an engine without objects; it ends with the test.
 func NewFake(t testing.TB, o FakeOptions) *Fake {
 	t.Helper()
-	f := &Fake{faults: newFaults(o.Faults), program: o.Program, host: o.Host, plugged: map[string]*netlink.Veth{}, containers: map[string]*fakeContainer{}, networks: map[string]*fakeNetwork{},
+	f := &Fake{faults: newFaults(o.Faults), program: o.Program, binds: o.Binds, Host: newHost(), containers: map[string]*fakeContainer{}, networks: map[string]*fakeNetwork{},
 		volumes: map[string]*fakeVolume{}, images: map[string]*fakeImage{}}
 	f.after = o.After
 	var ok bool
@@ -316,9 +313,4 @@ func (f *Fake) close() {
 		c.kill()
 	}
 	f.events.close()
-	if f.host != nil {
-		for _, n := range f.networks {
-			f.host.removeBridge(n.bridge())
-		}
-	}
 }

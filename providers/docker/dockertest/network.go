@@ -73,12 +73,7 @@ func (f *Fake) createNetwork(r *http.Request) (any, error) {
 		}
 	}
 	n := f.addNetwork(asked)
-	if f.host != nil {
-		if err := f.host.addBridge(n); err != nil {
-			delete(f.networks, n.id())
-			return nil, err
-		}
-	}
+	f.Host.addBridge(n)
 	f.tell("network", "create", n.id(), tree{"name": n.name(), "type": "bridge"})
 	return tree{"Id": n.id(), "Warning": ""}, nil
 }
@@ -140,9 +135,7 @@ func (f *Fake) deleteNetwork(r *http.Request) (any, error) {
 		return nil, failure(http.StatusForbidden, "error while removing network: network %s has active endpoints (%s)", n.name(), strings.Join(names, ", "))
 	}
 	delete(f.networks, n.id())
-	if f.host != nil {
-		f.host.removeBridge(n.bridge())
-	}
+	f.Host.removeBridge(n.bridge())
 	f.tell("network", "destroy", n.id(), tree{"name": n.name()})
 	return nil, nil
 }
@@ -243,9 +236,7 @@ func (f *Fake) live(c *fakeContainer, name string, n *fakeNetwork) {
 		}
 		f.nameEndpoint(c, e)
 	}
-	if f.host != nil {
-		f.plugged[text(e["EndpointID"])] = f.host.plug(n.bridge())
-	}
+	f.Host.plug(n.bridge(), text(e["EndpointID"]))
 	f.tell("network", "connect", n.id(), tree{"container": c.id(), "name": n.name()})
 }
 
@@ -285,10 +276,7 @@ func (f *Fake) unlive(c *fakeContainer, e tree) {
 	if text(e["EndpointID"]) == "" {
 		return
 	}
-	if f.host != nil {
-		f.host.unplug(f.plugged[text(e["EndpointID"])])
-		delete(f.plugged, text(e["EndpointID"]))
-	}
+	f.Host.unplug(text(e["EndpointID"]))
 	for _, field := range []string{"EndpointID", "Gateway", "IPAddress", "MacAddress"} {
 		e[field] = ""
 	}
