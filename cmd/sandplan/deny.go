@@ -36,12 +36,20 @@ func (f planFlags) denied(spec *hclspec.Spec, reports []permission.Report) hcl.D
 		default:
 			continue
 		}
-		for _, inv := range spec.Invocations {
-			if planner.Address(inv.Address) == r.Invocation {
-				d.Subject = inv.Range.Ptr()
-			}
+		if at := blockOf(spec, r.Invocation); at.Filename != "" {
+			d.Subject = &at
 		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// blockOf is where an invocation is declared.
+func blockOf(spec *hclspec.Spec, addr planner.Address) hcl.Range {
+	for _, inv := range spec.Invocations {
+		if planner.Address(inv.Address) == addr {
+			return inv.Range
+		}
+	}
+	return hcl.Range{}
 }

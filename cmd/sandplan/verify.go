@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/sandplan/sandplan/applier"
@@ -30,7 +31,7 @@ type verifyFlags struct {
 }
 
 // verifyFormats are what -format takes.
-var verifyFormats = []string{"text", "json", "junit"}
+var verifyFormats = []string{"text", "json", "junit", "sarif"}
 
 func (a *app) verifyCommand() *cobra.Command {
 	var f verifyFlags
@@ -61,7 +62,7 @@ Exit code: 0 everything held, 121 something escaped, 1 something is not proven; 
 	}
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
-	cmd.Flags().StringVar(&f.format, "format", "text", "text, json or junit, a `name`; docs/schema says what JSON holds")
+	cmd.Flags().StringVar(&f.format, "format", "text", "text, json, junit or sarif, a `name`; docs/schema says what JSON holds")
 	cmd.Flags().BoolVar(&a.global.verbose, "verbose", false, "say of every attempt what came of it, and how it is known to work")
 	return cmd
 }
@@ -93,11 +94,11 @@ func (a *app) verify(ctx context.Context, f verifyFlags, args []string) int {
 	}
 	defer engine.Close()
 	report := verify.Run(in.firstContext(), a.verification(in, u, spec, engine, subjects))
-	return a.verified(u, f, report)
+	return a.verified(u, f, spec, report)
 }
 
 // verified prints a report.
-func (a *app) verified(u *ui, f verifyFlags, report verify.Report) int {
+func (a *app) verified(u *ui, f verifyFlags, spec *hclspec.Spec, report verify.Report) int {
 	if report.Unsettled != nil {
 		u.fail(report.Unsettled)
 	}
@@ -109,6 +110,12 @@ func (a *app) verified(u *ui, f verifyFlags, report verify.Report) int {
 		u.print(proof.JSON(a.version, report))
 	case "junit":
 		u.print(proof.JUnit(report))
+	case "sarif":
+		text, err := proof.SARIF(a.version, report, proof.Places{URI: a.uriOf(spec), Block: func(addr planner.Address) hcl.Range { return blockOf(spec, addr) }})
+		if err != nil {
+			u.fail(err)
+		}
+		u.print(text)
 	default:
 		u.print(u.human.Verification(report))
 	}

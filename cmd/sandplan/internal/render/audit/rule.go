@@ -2,20 +2,19 @@ package audit
 
 import "github.com/sandplan/sandplan/planner"
 
-// rule is what a finding breaks: one for each class of settings, and those for whole objects. IDs are stable:
-// alerts are followed by them.
-type rule struct {
-	id, name    string
-	short, help string
-	level       string
-	// severity is how bad it is when somebody did it on purpose, from 0 to 10; "" is no matter of security.
-	severity string
+// Rule is what a result of a SARIF log breaks. IDs are stable: alerts are followed by them.
+type Rule struct {
+	ID, Name    string
+	Short, Help string
+	Level       string // error, warning, note
+	// Severity is how bad it is when somebody did it on purpose, from 0 to 10; "" is no matter of security.
+	Severity string
 }
 
-// rules are all of them, in a fixed order.
-func rules() []rule {
+// rules are those of an audit: one for each class of settings, and those for whole objects.
+func rules() []Rule {
 	const fix = " `sandplan plan` shows what would put it right, and `sandplan apply` does it. No run starts before."
-	return []rule{
+	return []Rule{
 		{"sandplan.drift.replace", "SettingChanged", "A setting of a sandbox was changed on the engine",
 			"The object does not have the value that the last apply gave it. Putting it right makes the object anew." + fix, "error", "8.0"},
 		{"sandplan.drift.set", "BridgeSettingLost", "A setting of a bridge was changed or lost",

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,33 +15,64 @@ import (
 
 const informationURI = "https://github.com/sandplan/sandplan"
 
-// SARIF is the audit as a SARIF 2.1.0 log with one run, each finding at the line that declares what differs.
+// Log is what a SARIF 2.1.0 log of one run is made from.
+type Log struct {
+	Version string
+	// Category tells runs apart whose alerts must not close each other's.
+	Category string
+	Rules    []Rule
+	Results  []Result
+	// Errors are why the run is not whole. A log without results must not read as clean then.
+	Errors     []string
+	Code       int
+	Properties map[string]string
+	URI        func(filename string) string
+}
+
+// Result is one finding. At is the line that declares what it is about; without one the address alone says so.
+type Result struct {
+	Rule, Text, Address, Fingerprint string
+	At                               hcl.Range
+}
+
+// SARIF is the audit as a log, each finding at the line that declares what differs.
 func SARIF(a Audit) (string, error) {
+	l := Log{Version: a.Version, Category: "sandplan/drift/" + a.Scope.String() + "/", Rules: rules(), Code: a.Code, URI: a.URI,
+		Properties: map[string]string{"verdict": a.verdict(), "engineId": a.EngineID, "ignored": fmt.Sprint(a.Ignored)}}
+	if a.Taken != "" {
+		l.Properties["snapshotTaken"] = a.Taken
+	}
+	if a.verdict() == verdictError {
+		l.Errors = a.errorTexts()
+	}
+	prints := a.fingerprints()
+	for i, f := range a.Findings {
+		at, _ := a.decl(f)
+		l.Results = append(l.Results, Result{ruleOf(f), string(f.Addr) + ": " + render.FindingText(f), string(f.Addr), prints[i], at})
+	}
+	return l.SARIF()
+}
+
+// SARIF is the log as text.
+func (l Log) SARIF() (string, error) {
 	report, err := sarif.New(sarif.Version210)
 	if err != nil {
 		return "", fmt.Errorf("make a SARIF log: %w", err)
 	}
-	driver := sarif.NewVersionedDriver("sandplan", a.Version).WithInformationURI(informationURI)
-	for _, r := range rules() {
+	driver := sarif.NewVersionedDriver("sandplan", l.Version).WithInformationURI(informationURI)
+	for _, r := range l.Rules {
 		driver.AddRule(r.descriptor())
 	}
 	run := sarif.NewRun(*sarif.NewTool(driver))
-	// One category for each scope: the alerts of one must not close those of another.
-	run.AutomationDetails = sarif.NewRunAutomationDetails().WithID("sandplan/drift/" + a.Scope.String() + "/")
+	run.AutomationDetails = sarif.NewRunAutomationDetails().WithID(l.Category)
 	run.ColumnKind = "unicodeCodePoints"
-	run.Invocations = []*sarif.Invocation{a.invocation()}
-	prints := a.fingerprints()
-	for i, f := range a.Findings {
-		at, known := a.decl(f)
-		text := string(f.Addr) + ": " + render.FindingText(f)
-		run.Results = append(run.Results, result(a, ruleOf(f), text, string(f.Addr), prints[i], at, known))
+	run.Invocations = []*sarif.Invocation{l.invocation()}
+	for _, r := range l.Results {
+		run.Results = append(run.Results, l.result(r))
 	}
 	properties := sarif.NewPropertyBag()
-	properties.AddString("verdict", a.verdict())
-	properties.AddString("engineId", a.EngineID)
-	properties.AddInteger("ignored", a.Ignored)
-	if a.Taken != "" {
-		properties.AddString("snapshotTaken", a.Taken)
+	for _, name := range slices.Sorted(maps.Keys(l.Properties)) {
+		properties.AddString(name, l.Properties[name])
 	}
 	run.AttachPropertyBag(properties)
 	report.AddRun(run)
@@ -51,41 +83,38 @@ func SARIF(a Audit) (string, error) {
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
 
-func (r rule) descriptor() *sarif.ReportingDescriptor {
-	d := sarif.NewRule(r.id).WithName(r.name).
-		WithShortDescription(sarif.NewMultiformatMessageString(r.short)).
-		WithFullDescription(sarif.NewMultiformatMessageString(r.help)).
-		WithHelp(sarif.NewMultiformatMessageString(r.help)).
-		WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(r.level))
-	if r.severity != "" {
-		d.WithProperties(sarif.Properties{"tags": []string{"security", "drift"}, "security-severity": r.severity, "precision": "very-high"})
+func (r Rule) descriptor() *sarif.ReportingDescriptor {
+	d := sarif.NewRule(r.ID).WithName(r.Name).
+		WithShortDescription(sarif.NewMultiformatMessageString(r.Short)).
+		WithFullDescription(sarif.NewMultiformatMessageString(r.Help)).
+		WithHelp(sarif.NewMultiformatMessageString(r.Help)).
+		WithDefaultConfiguration(sarif.NewReportingConfiguration().WithLevel(r.Level))
+	if r.Severity != "" {
+		d.WithProperties(sarif.Properties{"tags": []string{"security"}, "security-severity": r.Severity, "precision": "very-high"})
 	}
 	return d
 }
 
-// invocation says whether the audit is whole. A log without results of one that is not must not read as clean.
-func (a Audit) invocation() *sarif.Invocation {
-	whole := a.verdict() != verdictError
-	inv := &sarif.Invocation{ExecutionSuccessful: &whole, ExitCode: &a.Code}
-	for _, text := range a.errorTexts() {
-		inv.ToolExecutionNotifications = append(inv.ToolExecutionNotifications, &sarif.Notification{
-			Level: "error", Message: sarif.NewTextMessage(text), Descriptor: sarif.NewReportingDescriptorReference().WithId("sandplan.error"),
-		})
+func (l Log) invocation() *sarif.Invocation {
+	whole := len(l.Errors) == 0
+	inv := &sarif.Invocation{ExecutionSuccessful: &whole, ExitCode: &l.Code}
+	for _, text := range l.Errors {
+		inv.ToolExecutionNotifications = append(inv.ToolExecutionNotifications, &sarif.Notification{Level: "error", Message: sarif.NewTextMessage(text)})
 	}
 	return inv
 }
 
-func result(a Audit, id, text, address, fingerprint string, at hcl.Range, known bool) *sarif.Result {
-	index := slices.IndexFunc(rules(), func(r rule) bool { return r.id == id })
-	res := sarif.NewRuleResult(id).WithRuleIndex(index).WithLevel(rules()[index].level).WithMessage(sarif.NewTextMessage(text))
+func (l Log) result(r Result) *sarif.Result {
+	index := slices.IndexFunc(l.Rules, func(rule Rule) bool { return rule.ID == r.Rule })
+	res := sarif.NewRuleResult(r.Rule).WithRuleIndex(index).WithLevel(l.Rules[index].Level).WithMessage(sarif.NewTextMessage(r.Text))
 	// Code scanning knows the first name only; the value is ours, so that no alert moves when a line does.
-	res.PartialFingerprints = map[string]any{"primaryLocationLineHash": fingerprint, "sandplanFinding/v1": fingerprint}
+	res.PartialFingerprints = map[string]any{"primaryLocationLineHash": r.Fingerprint, "sandplanFinding/v1": r.Fingerprint}
 	kind := "resource"
-	location := sarif.NewLocation().WithLogicalLocations([]*sarif.LogicalLocation{{FullyQualifiedName: &address, Name: &address, Kind: &kind}})
-	if known {
+	location := sarif.NewLocation().WithLogicalLocations([]*sarif.LogicalLocation{{FullyQualifiedName: &r.Address, Name: &r.Address, Kind: &kind}})
+	if r.At.Filename != "" && r.At.Start.Line > 0 {
 		location.WithPhysicalLocation(sarif.NewPhysicalLocation().
-			WithArtifactLocation(sarif.NewArtifactLocation().WithUri(a.URI(at.Filename)).WithUriBaseId("%SRCROOT%")).
-			WithRegion(region(at)))
+			WithArtifactLocation(sarif.NewArtifactLocation().WithUri(l.URI(r.At.Filename)).WithUriBaseId("%SRCROOT%")).
+			WithRegion(region(r.At)))
 	}
 	return res.WithLocations([]*sarif.Location{location})
 }
