@@ -118,6 +118,13 @@ func (b *bench) plans(some, many int) ([]goal, error) {
 			return nil, err
 		}
 		goals = append(goals, gs...)
+		if n == many {
+			audits, err := b.audit(n)
+			if err != nil {
+				return nil, err
+			}
+			goals = append(goals, audits...)
+		}
 		if n == some {
 			cpu, err := b.planCost(n)
 			if err != nil {
