@@ -119,9 +119,13 @@ func (r *run) prove(d *deadline) error {
 	}
 	err = d.step("handing over the prompt", func(ctx context.Context) error {
 		defer r.bundle.wipe()
-		return r.agent.write(ctx, func() error {
+		err := r.agent.write(ctx, func() error {
 			return r.agent.frames.Bundle(wire.Bundle{Prompt: r.bundle.prompt, Credentials: r.bundle.credentials})
 		})
+		if err != nil { // a pipe breaks when its engine is gone, or the container
+			err = errors.Join(r.agent.alive(ctx), err)
+		}
+		return err
 	})
 	if err != nil {
 		return err

@@ -112,8 +112,8 @@ func (r *run) concludeAgent() {
 		p = r.agent.over.process
 	}
 	r.record.Process = p
-	if ok && r.decision != nil && r.decision.Code == CodeEngine && said.Cause != wire.CauseStop && said.Cause != wire.CauseLease {
-		r.decision = nil // the engine did not answer in time; the container itself did, and for a reason of its own
+	if ok && r.decision != nil && (r.decision.Code == CodeEngine || r.decision.Code == CodeKilled) && said.Cause != wire.CauseStop && said.Cause != wire.CauseLease {
+		r.decision = nil // it looked so from outside; the container itself says more
 	}
 	switch {
 	case r.decision != nil:
