@@ -32,7 +32,7 @@ type builder struct {
 	inner  map[string][]string  // nested repositories of writable worktrees, by path
 	// overlays are what is mounted read-only over writable worktrees, by path.
 	overlays map[string][]string
-	rows     []func(*bytes.Buffer) []planner.Field // of out.resources
+	rows     rows // of what was added
 	// seccomp are the profiles, each encoded once.
 	seccomp struct{ agent, runner, proxy string }
 }
@@ -87,7 +87,7 @@ func (b *builder) build(snap planner.Snapshot) {
 	for _, inv := range s.Invocations {
 		b.invocation(inv, x)
 	}
-	b.fill()
+	b.out.resources = b.rows.all()
 }
 
 // shared adds what all invocations of the scope use.
@@ -323,8 +323,8 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 		panic(err) // kinds() has all that is compiled
 	}
 	b.out.desired[a] = d
-	b.out.resources = append(b.out.resources, planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs})
-	b.rows = append(b.rows, func(buf *bytes.Buffer) []planner.Field { return wantedFields(buf, k.table, d, at, decl) })
+	b.rows.add(planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs},
+		func(buf *bytes.Buffer) []planner.Field { return wantedFields(buf, k.table, d, at, decl) })
 }
 
 func (b *builder) vendor(inv hclspec.Invocation) *hclspec.Vendor {

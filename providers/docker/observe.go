@@ -16,9 +16,9 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// sweepWidth is how many objects are inspected at once. More does not get faster: the engine answers
-// from memory, and 8 keep two cores busy.
-const sweepWidth = 8
+// sweepWidth is how many objects are inspected at once. More does not get faster: the engine answers from
+// memory, 6 keep two cores busy, and the archive that is read at the same time must get its turn.
+const sweepWidth = 6
 
 // look is one look at the engine. Lists come first, then our containers in full; from then on nothing
 // is fetched that a kind does not ask for.

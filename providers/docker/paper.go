@@ -123,7 +123,7 @@ func (b *builder) buildOnPaper(snap planner.Snapshot) {
 	for _, inv := range b.spec.Invocations {
 		b.invocation(inv, x)
 	}
-	b.fill()
+	b.out.resources = b.rows.all()
 }
 
 func standInSubnet(p netip.Prefix, uplink netip.Addr) planner.Subnet {

@@ -28,6 +28,7 @@ func newTransport(socket string, getenv func(string) string) http.RoundTripper {
 		// The sweep keeps this many calls going; net/http would keep two connections and dial the rest anew.
 		MaxIdleConnsPerHost: 2 * sweepWidth,
 		IdleConnTimeout:     30 * time.Second,
+		ReadBufferSize:      64 << 10, // a reply in one or two reads
 		DisableCompression:  true,
 	}, getenv)
 }

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -12,20 +11,47 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// fill computes the rows of all that was added, on all processors: it is the most of a compilation, and one
-// object's rows follow from nothing but the object.
-func (b *builder) fill() {
-	// None of them fails, and none is left out when the command is interrupted: an object without rows would
-	// be wanted without properties.
-	buffers := sync.Pool{New: func() any { return new(bytes.Buffer) }}
-	_ = inParallel(context.WithoutCancel(b.ctx), runtime.GOMAXPROCS(0), len(b.rows), func(_ context.Context, i int) error {
-		buf := buffers.Get().(*bytes.Buffer)
-		defer buffers.Put(buf)
-		r := &b.out.resources[i]
-		r.Fields = b.rows[i](buf)
+// rows computes the rows of what is added, beside the compilation and on all processors: they are the most of
+// it, and one object's follow from nothing but the object.
+type rows struct {
+	wanted []*planner.Resource
+	work   chan func(*bytes.Buffer)
+	done   sync.WaitGroup
+}
+
+// add computes fields and digest of a resource that is like r.
+func (w *rows) add(r planner.Resource, fields func(*bytes.Buffer) []planner.Field) {
+	if w.work == nil {
+		w.work = make(chan func(*bytes.Buffer), 1024) // so that whoever adds seldom waits
+		for range runtime.GOMAXPROCS(0) {
+			w.done.Go(func() {
+				var buf bytes.Buffer
+				for compute := range w.work {
+					compute(&buf)
+				}
+			})
+		}
+	}
+	w.wanted = append(w.wanted, &r)
+	w.work <- func(buf *bytes.Buffer) {
+		r.Fields = fields(buf)
 		r.Digest = planner.Digest(r.Fields)
+	}
+}
+
+// all waits for the rest, and returns the resources in the order in which they were added.
+func (w *rows) all() []planner.Resource {
+	if w.work == nil {
 		return nil
-	})
+	}
+	close(w.work)
+	w.done.Wait()
+	w.work = nil
+	out := make([]planner.Resource, len(w.wanted))
+	for i, r := range w.wanted {
+		out[i] = *r
+	}
+	return out
 }
 
 func wantedFields(buf *bytes.Buffer, t *table, d desired, at hcl.Range, decl map[string]hcl.Range) []planner.Field {
