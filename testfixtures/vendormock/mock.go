@@ -164,6 +164,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerResponses(w, req, script)
 	case r.URL.Path == "/api/claude_code/settings" && script.Settings != nil:
 		writeJSON(w, http.StatusOK, object{"uuid": "u-1", "checksum": "sha256:x", "settings": script.Settings})
+	case strings.HasPrefix(r.URL.Path, backend):
+		answerBackend(w, req)
 	default:
 		writeJSON(w, http.StatusNotFound, object{"error": object{"type": "not_found_error", "message": "the mock has no " + r.URL.Path}})
 	}

@@ -156,3 +156,27 @@ func TestCutAnswersNobody(t *testing.T) {
 		t.Error("it was recorded all the same")
 	}
 }
+
+// TestLoginsFindTheirWorkspace: Codex asks no model before it has this answer.
+func TestLoginsFindTheirWorkspace(t *testing.T) {
+	_, c := client(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://chatgpt.com/backend-api/wham/accounts/check", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Chatgpt-Account-Id", "account-1")
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var got struct {
+		Accounts []struct {
+			ID     string `json:"id"`
+			Origin string `json:"workspace_backend_origin"`
+		} `json:"accounts"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || len(got.Accounts) != 1 || got.Accounts[0].ID != "account-1" || got.Accounts[0].Origin != "https://chatgpt.com" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

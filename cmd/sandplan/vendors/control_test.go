@@ -28,13 +28,13 @@ type control struct {
 var controls = []control{
 	{
 		name: "claude_control", host: "api.anthropic.com", image: claudeImageVariable,
-		argv: []string{"/work/evil", "exec", "NODE_EXTRA_CA_CERTS=" + caInImage, "ANTHROPIC_API_KEY=" + claudeKey, "--",
+		argv: []string{"/work/evil", "exec", "NODE_EXTRA_CA_CERTS=" + caInImage, "ANTHROPIC_API_KEY=" + openKey, "--",
 			"/usr/local/bin/claude", "-p", "--output-format", "stream-json", "--verbose"},
 		tools: []string{"Bash", "Write", "Agent"}, ran: "/ran/mcp",
 	},
 	{
 		name: "codex_control", host: "api.openai.com", image: codexImageVariable,
-		argv: []string{"/work/evil", "exec", "CODEX_CA_CERTIFICATE=" + caInImage, "OPENAI_API_KEY=" + openaiKey, "CODEX_API_KEY=" + openaiKey, "--",
+		argv: []string{"/work/evil", "exec", "CODEX_CA_CERTIFICATE=" + caInImage, "OPENAI_API_KEY=" + openKey, "CODEX_API_KEY=" + openKey, "--",
 			"/usr/local/bin/codex", "exec", "--json", "--skip-git-repo-check", "--trust", "-"},
 		tools: []string{"exec_command", "web_search"}, ran: "/ran/codex-mcp",
 	},

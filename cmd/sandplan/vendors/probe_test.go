@@ -18,18 +18,19 @@ import (
 // probesVariable asks for the runs that go to the real vendors, with real credentials from the environment.
 const probesVariable = "SANDPLAN_RUN_AUTH_PROBES"
 
-// probes are the ways to authenticate: the first variable of a vendor that is set is used.
-var probes = []struct{ vendor, image, credential string }{
-	{"claude", claudeImageVariable, "CLAUDE_CODE_OAUTH_TOKEN"},
-	{"claude", claudeImageVariable, "ANTHROPIC_API_KEY"},
-	{"codex", codexImageVariable, "OPENAI_API_KEY"},
+// probes are the ways to authenticate, each with the variable that its secret is taken from.
+var probes = []struct{ vendor, image, credential, variable string }{
+	{"claude", claudeImageVariable, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
+	{"claude", claudeImageVariable, "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"},
+	{"codex", codexImageVariable, "OPENAI_API_KEY", "OPENAI_API_KEY"},
+	{"codex", codexImageVariable, "auth.json", "CODEX_AUTH_JSON"},
 }
 
 // TestAuthenticated asks the real vendors, with the program as it is released. An answer counts only when
 // it holds what the model can have read in the worktree alone.
 func TestAuthenticated(t *testing.T) {
 	if os.Getenv(probesVariable) != "1" {
-		t.Skipf("not run: set %s=1, and CLAUDE_CODE_OAUTH_TOKEN or ANTHROPIC_API_KEY, and OPENAI_API_KEY", probesVariable)
+		t.Skipf("not run: set %s=1, and some of CLAUDE_CODE_OAUTH_TOKEN, ANTHROPIC_API_KEY, OPENAI_API_KEY, CODEX_AUTH_JSON", probesVariable)
 	}
 	if os.Getenv(claudeImageVariable) == "" || os.Getenv(codexImageVariable) == "" {
 		t.Fatal("the agent images are not made; run this as `make test-vendors`")
@@ -37,16 +38,16 @@ func TestAuthenticated(t *testing.T) {
 	dockertest.Socket(t)
 	for _, p := range probes {
 		t.Run(p.vendor+"/"+p.credential, func(t *testing.T) {
-			if os.Getenv(p.credential) == "" {
-				t.Skipf("not run: %s is not set", p.credential)
+			if os.Getenv(p.variable) == "" {
+				t.Skipf("not run: %s is not set", p.variable)
 			}
 			w := &world{t: t, dir: t.TempDir(), data: t.TempDir(), env: os.Environ()}
-			w.probe(p.vendor, os.Getenv(p.image), p.credential)
+			w.probe(p.vendor, os.Getenv(p.image), p.credential, p.variable)
 		})
 	}
 }
 
-func (w *world) probe(vendor, image, credential string) {
+func (w *world) probe(vendor, image, credential, variable string) {
 	w.binary = filepath.Join(w.data, "sandplan")
 	build(w.t, w.binary, "..")
 	w.env = append(w.env, "SANDPLAN_DATA_DIR="+w.data)
@@ -62,10 +63,10 @@ provider "docker" {
 vendor %q {
   image = %q
   credential %q {
-    source_env = %[4]q
+    source_env = %q
   }
 }
-`, pool, vendor, image, credential)+invocation("planning", vendor, "planning")+invocation("fix", vendor, "fix"))
+`, pool, vendor, image, credential, variable)+invocation("planning", vendor, "planning")+invocation("fix", vendor, "fix"))
 	secret := make([]byte, 8)
 	_, _ = rand.Read(secret)
 	word := "word-" + hex.EncodeToString(secret)

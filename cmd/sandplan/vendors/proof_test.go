@@ -84,6 +84,8 @@ func TestVendors(t *testing.T) {
 	}
 	config += narrowBlock()
 	add("narrow", "narrow", "questions")
+	config += refusedBlock(t)
+	add("refused", "refused", "questions")
 	w := newWorld(t, "vendors-proof", config, names...)
 	t.Run("tools", func(t *testing.T) {
 		for _, v := range vendors {
@@ -101,6 +103,7 @@ func TestVendors(t *testing.T) {
 		for _, c := range credentials {
 			t.Run(c.name, func(t *testing.T) { w.in(t).proveCredential(c) })
 		}
+		w.proveBadCredentials(t)
 	})
 	t.Run("end", func(t *testing.T) { testEnds(t, w) })
 	t.Run("released", func(t *testing.T) { w.in(t).proveReleased() })

@@ -45,6 +45,7 @@ const (
 	claudeToken = "sk-ant-oat01-vendors-dummy-token"
 	claudeKey   = "sk-ant-api03-vendors-dummy-key"
 	openaiKey   = "sk-proj-vendors-dummy-key"
+	openKey     = "sk-vendors-for-all-to-see" // where a test has to put one into a declaration
 )
 
 // world is one project on the engine with the mock beside it.
@@ -69,10 +70,13 @@ func newWorld(t *testing.T, project, config string, worktrees ...string) *world 
 	build(t, w.binary, "..", "-tags", "sandplantest")
 	w.env = append(os.Environ(),
 		"SANDPLAN_TEST_VENDOR_ADDRESS="+mockAddress, "SANDPLAN_TEST_VENDOR_CA="+caInImage, "SANDPLAN_DATA_DIR="+w.data,
-		"TEST_CLAUDE_TOKEN="+claudeToken, "TEST_CLAUDE_KEY="+claudeKey, "TEST_OPENAI_KEY="+openaiKey)
+		"TEST_CLAUDE_TOKEN="+claudeToken, "TEST_CLAUDE_KEY="+claudeKey, "TEST_OPENAI_KEY="+openaiKey,
+		"TEST_CODEX_LOGIN="+login(48*time.Hour))
 	w.write("sandplan.hcl", fmt.Sprintf("sandplan {\n  project = %q\n}\n\nprovider \"docker\" {\n  subnet_pool = %q\n}\n", project, pool)+config)
 	w.write("prompt.txt", prompt)
 	w.write("token", claudeToken+"\n")
+	w.write("key", openaiKey+"\n")
+	w.write("login.json", login(48*time.Hour))
 	w.write("auth.json", `{"OPENAI_API_KEY":"`+openaiKey+`"}`)
 	evil := filepath.Join(w.data, "evil")
 	build(t, evil, "./testdata/evil")
