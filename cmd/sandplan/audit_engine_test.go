@@ -141,10 +141,28 @@ func TestAuditOnTheEngine(t *testing.T) {
 	p.must(0, "plan", "-deny-widening")
 	p.edit("pids = 99", "pids = 100")
 
-	// Somebody tampers.
+	p.tamper()
+	tampered := filepath.Join(p.dir, "tampered.snap")
+	p.must(0, "snapshot", "-out="+tampered)
+
+	// All of that only read.
+	for _, call := range p.proxy.Calls()[before:] {
+		if !readingCall.MatchString(call) || strings.Contains(call, "/attach") {
+			t.Errorf("an audit made the call %s", call)
+		}
+	}
+	if n := len(p.proxy.Calls()) - before; n < 100 {
+		t.Errorf("only %d calls went through the proxy", n)
+	}
+	p.snapshots(snap, tampered, clean)
+}
+
+// tamper raises a limit behind sandplan's back, and looks at it in every format.
+func (p *auditedProject) tamper() {
+	p.t.Helper()
 	agent := p.container("invocation.a.agent")
 	if out, err := exec.Command("docker", "update", "--pids-limit=4000", agent).CombinedOutput(); err != nil {
-		t.Fatalf("docker update: %v\n%s", err, out)
+		p.t.Fatalf("docker update: %v\n%s", err, out)
 	}
 	p.must(2, "drift")
 	p.must(2, "drift", "-recorded", "-project=ciaudit")
@@ -164,33 +182,20 @@ func TestAuditOnTheEngine(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(sarif), &log); err != nil || len(log.Runs[0].Results) != 1 {
-		t.Fatalf("%v\n%s", err, sarif)
+		p.t.Fatalf("%v\n%s", err, sarif)
 	}
 	r := log.Runs[0].Results[0]
 	config, _ := os.ReadFile(filepath.Join(p.dir, "sandplan.hcl"))
 	line := strings.Split(string(config), "\n")[r.Locations[0].PhysicalLocation.Region.StartLine-1]
 	if r.RuleID != "sandplan.drift.replace" || r.Locations[0].PhysicalLocation.ArtifactLocation.URI != "sandplan.hcl" || !strings.Contains(line, "pids = 100") {
-		t.Errorf("the result stands at %q: %+v", line, r)
+		p.t.Errorf("the result stands at %q: %+v", line, r)
 	}
 	if x := p.must(2, "drift", "-format=junit"); !strings.Contains(x, `<failure message="limits.pids`) {
-		t.Errorf("%s", x)
+		p.t.Errorf("%s", x)
 	}
 	if m := p.must(2, "drift", "-format=markdown"); !strings.Contains(m, "1 object was changed") {
-		t.Errorf("%s", m)
+		p.t.Errorf("%s", m)
 	}
-	tampered := filepath.Join(p.dir, "tampered.snap")
-	p.must(0, "snapshot", "-out="+tampered)
-
-	// All of that only read.
-	for _, call := range p.proxy.Calls()[before:] {
-		if !readingCall.MatchString(call) || strings.Contains(call, "/attach") {
-			t.Errorf("an audit made the call %s", call)
-		}
-	}
-	if n := len(p.proxy.Calls()) - before; n < 100 {
-		t.Errorf("only %d calls went through the proxy", n)
-	}
-	p.snapshots(snap, tampered, clean)
 }
 
 // snapshots: a file stands in place of the engine, with the same result.
