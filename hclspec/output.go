@@ -2,6 +2,7 @@ package hclspec
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -84,6 +85,56 @@ func (s *Spec) EvalChecks(live map[string]Live) hcl.Diagnostics {
 		diags = append(diags, late.ev.decodeCheck(c)...)
 	}
 	return append(diags, late.ev.meter.report()...)
+}
+
+// CheckState is what is known of a check block.
+type CheckState string
+
+// States of a check: one assertion that fails is enough for a failure, one that is unknown for an unknown.
+const (
+	CheckPass    CheckState = "pass"
+	CheckFail    CheckState = "fail"
+	CheckUnknown CheckState = "unknown" // it depends on what only apply tells
+	CheckError   CheckState = "error"   // it cannot be evaluated
+)
+
+// CheckResult is one check block with what came of it.
+type CheckResult struct {
+	Name  string
+	State CheckState
+	// Problems are the messages of the assertions that failed, or of what kept them from being evaluated.
+	Problems []string
+	Range    hcl.Range
+}
+
+// CheckResults says of each check block, in the order of names, what EvalChecks says of the failed ones.
+func (s *Spec) CheckResults(live map[string]Live) []CheckResult {
+	var out []CheckResult
+	late, _ := s.late(live)
+	for _, c := range late.checks {
+		r := CheckResult{Name: c.name, State: CheckPass, Range: c.block.DefRange}
+		for _, a := range c.inner("assert") {
+			if cond := a.attrs["condition"]; cond != nil {
+				if v, diags := late.ev.value(cond.Expr, liveScope()); !diags.HasErrors() && !v.IsKnown() {
+					r.State = CheckUnknown
+				}
+			}
+		}
+		for _, d := range late.ev.decodeCheck(c) {
+			switch {
+			case d.Severity == hcl.DiagError:
+				r.State = CheckError
+			case d.Summary != FailedCheck:
+				continue
+			case r.State != CheckError:
+				r.State = CheckFail
+			}
+			text, _, _ := strings.Cut(d.Detail, "\n\nThe condition is at ")
+			r.Problems = append(r.Problems, text)
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // sortSections orders sections by name, for a stable order of evaluation.

@@ -119,6 +119,9 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		view.Saved = f.out
 	}
 	wrong := append(append(t.obstacles, conflicts(pl)...), denied...)
+	if !pl.Destroy {
+		wrong = append(wrong, t.spec.EvalChecks(t.compiled.Live(kept(pl)))...)
+	}
 	if f.format == formatText {
 		u.print(u.out.Plan(pl, view))
 		a.planWarnings(u, pl, f)

@@ -157,20 +157,29 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 
 // planDocument is a plan for programs.
 func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics) {
+	var outs map[string]hclspec.Output
+	var checks []hclspec.CheckResult
+	var diags hcl.Diagnostics
+	if !pl.Destroy { // nothing is compiled then, and no output has a value afterwards
+		live := t.compiled.Live(kept(pl))
+		outs, diags = t.spec.EvalOutputs(live)
+		checks = t.spec.CheckResults(live)
+	}
+	return machine.Document(machine.NewPlan(machine.PlanInput{
+		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec),
+		Configuration: machine.NewConfiguration(t.spec), Checks: machine.NewChecks(checks), Version: a.version, Now: a.now(),
+	})), diags
+}
+
+// kept are the IDs of the objects that stay what they are.
+func kept(pl *planner.Plan) planner.IDs {
 	ids := planner.IDs{}
 	for _, c := range pl.Changes {
 		if c.Action == planner.ActionNoOp || c.Action == planner.ActionRestore {
 			ids[c.Addr] = c.Object.ID
 		}
 	}
-	var outs map[string]hclspec.Output
-	var diags hcl.Diagnostics
-	if !pl.Destroy { // nothing is compiled then, and no output has a value afterwards
-		outs, diags = t.spec.EvalOutputs(t.compiled.Live(ids))
-	}
-	return machine.Document(machine.NewPlan(machine.PlanInput{
-		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec), Version: a.version, Now: a.now(),
-	})), diags
+	return ids
 }
 
 // variables are the inputs of a configuration with their values, those of sensitive ones left out.

@@ -201,6 +201,8 @@ type Plan struct {
 	Applyable     bool                    `json:"applyable"`
 	Errored       bool                    `json:"errored"`
 	Permissions   []Permission            `json:"permissions"`
+	Configuration Configuration           `json:"configuration"`
+	Checks        []Check                 `json:"checks"`
 }
 
 // PlanInput is what the document of a plan is made from.
@@ -211,8 +213,11 @@ type PlanInput struct {
 	Variables []Variable
 	// Permissions are what every agent may do.
 	Permissions []permission.Report
-	Version     string
-	Now         time.Time
+	// Configuration is what it was made from, Checks what came of its checks.
+	Configuration Configuration
+	Checks        []Check
+	Version       string
+	Now           time.Time
 }
 
 // Variable is one input of the configuration. Value is nil where it is sensitive, or nothing refers to it.
@@ -229,8 +234,8 @@ func NewPlan(in PlanInput) Plan {
 		Variables: map[string]variable{}, Drift: []resourceChange{}, Changes: []resourceChange{}, Outputs: map[string]outputChange{},
 		Prior: NewState(in.Snapshot, in.Version), Timestamp: in.Now.UTC().Format(time.RFC3339),
 		Applyable: !in.Plan.Empty() && len(in.Plan.Conflicts()) == 0, Errored: len(in.Plan.Conflicts()) > 0,
-		Permissions: NewPermissions(in.Permissions),
-		Planned:     stateValues{Root: module{Resources: []stateResource{}}, Outputs: NewOutputs(in.Outputs)},
+		Permissions: NewPermissions(in.Permissions), Configuration: in.Configuration, Checks: in.Checks,
+		Planned: stateValues{Root: module{Resources: []stateResource{}}, Outputs: NewOutputs(in.Outputs)},
 	}
 	for _, v := range in.Variables {
 		p.Variables[v.Name] = variable{Value: v.Value, Sensitive: v.Sensitive, From: v.From}

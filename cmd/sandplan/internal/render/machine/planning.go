@@ -120,8 +120,18 @@ func kindAt(kinds map[planner.Address]planner.Kind, a planner.Address) planner.K
 	if k, ok := kinds[a]; ok {
 		return k
 	}
-	return planner.Kind(strings.SplitN(a.Part(), "[", 2)[0])
+	part, _, _ := strings.Cut(a.Part(), "[")
+	switch {
+	case a.Invocation() != "" && part == "":
+		return kindInvocation
+	case a.Invocation() == "" && !strings.HasPrefix(string(a), "sandplan."):
+		return planner.KindPinned // of a vendor or a runner
+	}
+	return planner.Kind(part)
 }
+
+// kindInvocation is what lines call an invocation of which nothing is there yet.
+const kindInvocation planner.Kind = "invocation"
 
 // Drift is one line per object that differs, and a summary.
 func (s *Stream) Drift(scope planner.Scope, objects int, fs []planner.Finding, titles map[planner.Address]string) string {
