@@ -32,7 +32,7 @@ func (t *table) wantedOf(v reply, decl func(attr string) hcl.Range) []planner.Fi
 	for i := range fields {
 		fields[i].Decl = decl(fields[i].Attr)
 	}
-	return sortFields(fields)
+	return fields
 }
 
 // observed are the fields of the object that the engine shows. refs are the scope's objects by engine
@@ -43,12 +43,12 @@ func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Fiel
 
 func (t *table) observedOf(v reply, refs map[string]planner.Address) []planner.Field {
 	resolve := func(s string) (planner.Address, bool) { a, ok := refs[s]; return a, ok }
-	return sortFields(t.fields("", v.tree, v.known, func(r *row, raw any, known *literal) planner.Value {
+	return t.fields("", v.tree, v.known, func(r *row, raw any, known *literal) planner.Value {
 		if known != nil {
 			return known.compared
 		}
 		return r.observed(raw, resolve)
-	}))
+	})
 }
 
 // observed is what a value that the engine shows is compared as.
@@ -85,11 +85,12 @@ func (t *table) declared(label map[string]planner.Value) []planner.Field {
 	return sortFields(fields)
 }
 
-// fields go through the rows of a tree that stands at prefix, itself a path. value is given the literal of
+// fields go through the rows of a tree that stands at prefix, itself a path, and are sorted. value is given the literal of
 // a row whose value has stayed as it was decoded.
 func (t *table) fields(prefix string, v any, known []*literal, value func(r *row, raw any, known *literal) planner.Value) []planner.Field {
 	out := make([]planner.Field, 0, len(t.rows))
 	var holder any // the object or list that the row stands in
+	members := false
 	for i := range t.rows {
 		r, segs := &t.rows[i], t.segs[i]
 		if !t.beside[i] {
@@ -97,7 +98,9 @@ func (t *table) fields(prefix string, v any, known []*literal, value func(r *row
 		}
 		raw := lookup(holder, segs[len(parent(segs)):])
 		if r.members != nil {
+			n := len(out)
 			out = r.memberFields(out, joinPath(prefix, r.path), raw, value)
+			members = members || len(out) > n
 			continue
 		}
 		out = append(out, t.blank[i])
@@ -110,6 +113,9 @@ func (t *table) fields(prefix string, v any, known []*literal, value func(r *row
 			still = known[i]
 		}
 		f.Value = value(r, raw, still)
+	}
+	if members { // rows are in order, members are not
+		sortFields(out)
 	}
 	return out
 }
@@ -130,7 +136,7 @@ func (r *row) memberFields(out []planner.Field, path string, raw any, value func
 func byPath(a, b planner.Field) int { return strings.Compare(a.Path, b.Path) }
 
 func sortFields(fields []planner.Field) []planner.Field {
-	if !slices.IsSortedFunc(fields, byPath) { // rows are in order already, members are not
+	if !slices.IsSortedFunc(fields, byPath) {
 		slices.SortFunc(fields, byPath)
 	}
 	return fields
