@@ -211,8 +211,8 @@ func TestObserveCallsTheEngineSparingly(t *testing.T) {
 	if _, err := e.Observe(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if calls := p.Calls()[before:]; p.Count("^GET /networks$") == 0 || len(calls) > 4 {
-		t.Errorf("an Observe of three idle networks needs the three lists and one of images, not %d calls: %q", len(calls), calls)
+	if calls := p.Calls()[before:]; p.Count("^GET /networks$") == 0 || len(calls) > 5 {
+		t.Errorf("an Observe of three idle networks needs the three lists, one of images and one of seeds, not %d calls: %q", len(calls), calls)
 	}
 }
 
