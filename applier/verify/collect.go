@@ -19,6 +19,7 @@ type collector struct {
 	done      bool
 	outcomes  map[string]probe.Outcome
 	sightings []probe.Sighting
+	lost      int
 	// news is closed and made anew whenever something came.
 	news chan struct{}
 }
@@ -63,6 +64,8 @@ func (c *collector) take(m probe.Message) {
 		c.outcomes[m.Outcome.ID] = *m.Outcome
 	case m.Sighting != nil:
 		c.sightings = append(c.sightings, *m.Sighting)
+	case m.Lost > 0:
+		c.lost += m.Lost
 	case m.Done:
 		c.done = true
 	}
@@ -113,6 +116,13 @@ func (c *collector) seen(t probe.Token, counts func(probe.Sighting) bool) (probe
 		}
 	}
 	return out, found
+}
+
+// missed is how many packets the canary could not look at.
+func (c *collector) missed() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
 }
 
 func orEnd(err error) error {

@@ -58,6 +58,8 @@ func (e *evidence) result(a probe.Attempt) (Status, string, string) {
 		return Unproven, "the probe ended before it could say what came of it", proof
 	case said.Untried:
 		return Unproven, said.Detail, proof
+	case a.Where == probe.AtHost && e.canary.missed() > 0:
+		return Unproven, fmt.Sprintf("the canary could not look at %d packets: this machine has too much to do", e.canary.missed()), proof
 	case a.Where == probe.AtEngine && !e.guarded:
 		return Unproven, "the first process did not end the run by its own word", proof
 	}

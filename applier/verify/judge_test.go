@@ -131,6 +131,9 @@ func TestResult(t *testing.T) {
 		{"somebody else answers", "the declared way has to lead to the canary, which must have seen it", "proxy-sni", func(w world) {
 			w.canary.sightings = nil
 		}, Unproven, "declared way"},
+		{"packets were lost", "one of them may have been the one", "egress-udp4", func(w world) {
+			w.canary.lost = 3
+		}, Unproven, "3 packets"},
 		{"another file", "what was read must be what stands there", "host-file", func(w world) {
 			delete(w.openFiles, "host-file")
 			w.secret = "other"

@@ -176,7 +176,7 @@ func (v *verification) verify(ctx context.Context, out *Report) error {
 }
 
 // patience bounds each step that waits for a probe. It is far above what any takes.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func (v *verification) token(run int) probe.Token { return probe.Token{Session: v.Session, Run: run} }
 

@@ -82,7 +82,7 @@ func (p *Probe) Tell(b []byte) error {
 func (p *Probe) Done() <-chan error { return p.done }
 
 // removeLimit bounds the removal, which must happen even when everything else was cancelled.
-const removeLimit = 30 * time.Second
+const removeLimit = 2 * time.Minute
 
 // Remove ends and removes it.
 func (p *Probe) Remove(ctx context.Context) error {

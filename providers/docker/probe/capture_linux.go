@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,9 +22,13 @@ func (p *prober) capture() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("packets cannot be seen: %w", err)
 	}
+	if err := attachFilter(fd); err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 8<<20) // as much of it as the kernel allows
 	over := make(chan struct{})
-	p.links.follow(over)
+	p.links.follow(over, func() { p.tellLost(fd) })
 	go func() {
 		buf := make([]byte, 64<<10)
 		for {
@@ -40,6 +45,52 @@ func (p *prober) capture() (stop func(), err error) {
 		}
 	}()
 	return func() { close(over); _ = unix.Close(fd) }, nil
+}
+
+// snap is how much of a packet is looked at. A token is a part of the first name, or the whole payload.
+const snap = 512
+
+// packetFilter leaves out what cannot be ours, so that a busy machine does not make it miss what is: TCP
+// has a listener at the other end, and is looked at here only when it goes to where nobody listens. The
+// offsets are those of IP headers, which the kernel hands over without the link's.
+func packetFilter() []bpf.Instruction {
+	const version, protocol, destination = 0, 9, 16
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: version, Size: 1},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x60, SkipTrue: 7},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x40, SkipTrue: 7},
+		bpf.LoadAbsolute{Off: protocol, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.IPPROTO_TCP, SkipTrue: 4},
+		bpf.LoadAbsolute{Off: destination, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0xa9fea9fe, SkipTrue: 2}, // 169.254.169.254
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xffffff00},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0xc6336400, SkipTrue: 1}, // 198.51.100.0/24
+		bpf.RetConstant{Val: snap},
+		bpf.RetConstant{Val: 0},
+	}
+}
+
+func attachFilter(fd int) error {
+	program, err := bpf.Assemble(packetFilter())
+	if err != nil {
+		return fmt.Errorf("the filter for packets: %w", err)
+	}
+	filter := make([]unix.SockFilter, len(program))
+	for i, r := range program {
+		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}); err != nil {
+		return fmt.Errorf("the filter for packets: %w", err)
+	}
+	return nil
+}
+
+// tellLost says how many packets were not looked at because there was no room for them.
+func (p *prober) tellLost(fd int) {
+	if s, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil && s.Drops > 0 {
+		p.out.say(Message{Lost: int(s.Drops)})
+	}
 }
 
 func swap(n uint16) uint16 {
@@ -117,7 +168,7 @@ type link struct {
 // linksEvery is how often it is looked for new ones. An interface lives longer before anything is sent.
 const linksEvery = 100 * time.Millisecond
 
-func (l *links) follow(stop <-chan struct{}) {
+func (l *links) follow(stop <-chan struct{}, also func()) {
 	l.look()
 	go func() {
 		for tick := time.NewTicker(linksEvery); ; {
@@ -127,6 +178,7 @@ func (l *links) follow(stop <-chan struct{}) {
 				return
 			case <-tick.C:
 				l.look()
+				also()
 			}
 		}
 	}()

@@ -58,7 +58,9 @@ func pingBy(network string, hosts []string, packet []byte) result {
 		if network != "udp4" {
 			to = &net.IPAddr{IP: net.ParseIP(h)}
 		}
-		_, _ = conn.WriteTo(packet, to)
+		for range 2 {
+			_, _ = conn.WriteTo(packet, to)
+		}
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	buf := make([]byte, 1500)

@@ -103,6 +103,8 @@ type Message struct {
 	Ready    *Ready    `json:"ready,omitempty"`
 	Outcome  *Outcome  `json:"outcome,omitempty"`
 	Sighting *Sighting `json:"sighting,omitempty"`
+	// Lost are packets that a canary could not look at, since it said so last.
+	Lost int `json:"lost,omitempty"`
 	// Done is the last line of a program that does not wait to be ended.
 	Done bool `json:"done,omitempty"`
 }

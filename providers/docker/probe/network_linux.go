@@ -128,6 +128,10 @@ func send(network, target string, w way, text string, limit time.Duration) resul
 		return held("%s", reason(err))
 	}
 	if strings.HasPrefix(network, "udp") {
+		for range 2 { // any one of them may be lost by whoever passes it on
+			time.Sleep(20 * time.Millisecond)
+			_, _ = conn.Write([]byte(text))
+		}
 		return held("sent")
 	}
 	return through("%s accepts connections", target)

@@ -1,6 +1,10 @@
 package probe
 
-import "testing"
+import (
+	"testing"
+
+	"golang.org/x/net/bpf"
+)
 
 // TestEveryAttemptIsTried: the list and the program name the same.
 func TestEveryAttemptIsTried(t *testing.T) {
@@ -51,6 +55,41 @@ func TestAddressToken(t *testing.T) {
 			_, got, ok := p.addressToken(tc.packet)
 			if ok != tc.ok || ok && got != tc.want {
 				t.Errorf("%s: %+v, %v; want %+v, %v", tc.reason, got, ok, tc.want, tc.ok)
+			}
+		})
+	}
+}
+
+// TestPacketFilter: what may hold a token passes, and the traffic of a busy machine does not.
+func TestPacketFilter(t *testing.T) {
+	vm, err := bpf.NewVM(packetFilter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet := func(first, protocol byte, to [4]byte) []byte {
+		b := make([]byte, 40)
+		b[0], b[9] = first, protocol
+		copy(b[16:], to[:])
+		return b
+	}
+	lan, outside, metadata := [4]byte{10, 0, 0, 1}, [4]byte{198, 51, 100, 7}, [4]byte{169, 254, 169, 254}
+	for _, tc := range []struct {
+		name, reason string
+		packet       []byte
+		want         bool
+	}{
+		{"UDP", "its payload may be a token", packet(0x45, 17, lan), true},
+		{"UDP with options", "the header may be longer", packet(0x4f, 17, lan), true},
+		{"ICMP", "the same", packet(0x45, 1, lan), true},
+		{"TCP to the internet", "its address is the token", packet(0x45, 6, outside), true},
+		{"TCP to metadata", "the same", packet(0x45, 6, metadata), true},
+		{"TCP on the network", "who listens there tells of it", packet(0x45, 6, lan), false},
+		{"IPv6", "there is little of it", packet(0x60, 0, lan), true},
+		{"ARP", "it carries nothing", packet(0x00, 0, lan), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if n, err := vm.Run(tc.packet); err != nil || (n > 0) != tc.want {
+				t.Errorf("%s: %d bytes pass (%v)", tc.reason, n, err)
 			}
 		})
 	}
