@@ -69,7 +69,8 @@ func agentBox(t *testing.T, l *lab, argv ...string) *box {
 		Network: &shim.Network{Address: agentAddr + "/29", Proxy: proxyAddr + ":3128", Hosts: []string{vendorHost},
 			Refused: "refused.test:443", Direct: []string{"1.1.1.1:443", "[2606:4700:4700::1111]:443"}},
 		Limits: shim.Limits{Memory: 128 << 20, NanoCPUs: 1.5e9, PIDs: 64},
-		Bounds: shim.Bounds{TimeoutMS: 20000, GraceMS: 1000, SilenceMS: 5000, Output: 1 << 20},
+		// Far more than anything here takes, on an engine that is busy too: what is to end a command sooner says so.
+		Bounds: shim.Bounds{TimeoutMS: 240_000, GraceMS: 1000, SilenceMS: 20_000, Output: 1 << 20},
 	}
 	b.config = container.Config{Image: testImage, Entrypoint: []string{"/.sandplan/sandplan"}, User: fmt.Sprintf("%d:%[1]d", testUID),
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true}

@@ -219,7 +219,7 @@ type outcome struct {
 // report says.
 func (b *box) run(t *testing.T, l *lab) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	id := b.create(ctx, t, l)
 	att, err := l.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})

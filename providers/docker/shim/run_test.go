@@ -154,7 +154,7 @@ type end struct {
 }
 
 // soon is far less than the commands would run by themselves, and enough for an engine that is busy.
-const soon = 20 * time.Second
+const soon = 100 * time.Second
 
 // anyCode stands for a code that the test does not care for.
 const anyCode = -1
@@ -196,27 +196,27 @@ var ends = map[string]end{
 	"killed": {[]string{"abort"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9}, 137, "", "a signal is told from a code"},
 	"out of memory": {[]string{"eat=1GiB"}, nil, wire.Exit{By: wire.ByAgent, Code: 137, Signal: 9, Detail: "out of memory"}, 137, "",
 		"the kernel kills the command, not the shim that can tell"},
-	"timeout": {[]string{"sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
+	"timeout": {[]string{"sleep=5m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
 		"SIGTERM suffices"},
-	"timeout ignored": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
+	"timeout ignored": {[]string{"ignore", "sleep=5m"}, func(b *box) { b.shim.Bounds.TimeoutMS = 500 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseTimeout, Detail: "500ms"}, 124, "",
 		"SIGKILL after the grace"},
 	"output bound": {[]string{"say=first", "print=2GiB"}, func(b *box) { b.shim.Bounds.Output = 1000 }, wire.Exit{By: wire.ByShim, Cause: wire.CauseOutput, Detail: "1000 bytes"}, 119,
 		"first\nxxx", "2 GB would fill the disk"},
 	"fork bomb": {[]string{"spawn=200"}, nil, wire.Exit{By: wire.ByAgent}, anyCode, "child",
 		"the process limit leaves room for the guard"},
-	"signal from outside": {[]string{"sleep=1m"}, func(b *box) {
+	"signal from outside": {[]string{"sleep=5m"}, func(b *box) {
 		b.during = func(l *lab, id string) error { return l.cli.ContainerKill(context.Background(), id, "TERM") }
 	}, wire.Exit{By: wire.ByAgent, Code: 143, Signal: 15}, 143, "", "process 1 hands on what it is sent"},
 	"orphans": {[]string{"spawn=5", "exit=7"}, nil, wire.Exit{By: wire.ByAgent, Code: 7}, 7, "child",
 		"children in sessions of their own hold the output open"},
-	"stop": {[]string{"sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "", "asked for"},
-	"stop ignored": {[]string{"spawn=1", "ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "",
+	"stop": {[]string{"sleep=5m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "", "asked for"},
+	"stop ignored": {[]string{"spawn=1", "ignore", "sleep=5m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.Stop() } }, wire.Exit{By: wire.ByShim, Cause: wire.CauseStop}, 130, "",
 		"grace and kill, children too"},
-	"lease dropped": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.hangUp() } },
+	"lease dropped": {[]string{"ignore", "sleep=5m"}, func(b *box) { b.after = func(p peer) { pause(); _ = p.hangUp() } },
 		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "standard input ended"}, 122, "", "sandplan was killed"},
-	"silence": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.shim.Bounds.SilenceMS = 2000; b.after = func(p peer) { p.silence() } },
+	"silence": {[]string{"ignore", "sleep=5m"}, func(b *box) { b.shim.Bounds.SilenceMS = 2000; b.after = func(p peer) { p.silence() } },
 		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "nothing was heard for 2s"}, 122, "", "the link hangs"},
-	"protocol broken": {[]string{"ignore", "sleep=1m"}, func(b *box) { b.after = func(p peer) { pause(); _, _ = p.raw.Write(make([]byte, 64)) } },
+	"protocol broken": {[]string{"ignore", "sleep=5m"}, func(b *box) { b.after = func(p peer) { pause(); _, _ = p.raw.Write(make([]byte, 64)) } },
 		wire.Exit{By: wire.ByShim, Cause: wire.CauseLease, Detail: "protocol broken"}, 122, "", "a second attacher's bytes mix in"},
 }
 
@@ -225,7 +225,7 @@ func pause() { time.Sleep(300 * time.Millisecond) }
 
 func TestOutputIsCutWithAMark(t *testing.T) {
 	l := engineLab(t)
-	b := agentBox(t, l, "print=3000", "sleep=1m")
+	b := agentBox(t, l, "print=3000", "sleep=5m")
 	b.shim.Bounds.Output = 2000
 	o := b.run(t, l)
 	text, mark, ok := strings.Cut(o.out, "\nsandplan: cut here, the output bound of 2000 bytes is used up\n")
@@ -274,7 +274,7 @@ func TestSandboxChangesWhileItRuns(t *testing.T) {
 		}, wire.CauseProof, "10.234.0.5 answers on eth0", "a container with another way out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := agentBox(t, l, "sleep=1m")
+			b := agentBox(t, l, "sleep=5m")
 			b.during = c.during(t, b)
 			o := b.run(t, l)
 			if o.exit == nil || o.exit.By != wire.ByShim || o.exit.Cause != c.cause || !strings.Contains(o.exit.Detail, c.detail) || o.code != 121 {
@@ -296,7 +296,7 @@ func TestProxyDiesWhileItRuns(t *testing.T) {
 	if err := l.startProxy(context.Background(), "neighbour", second, "10.234.0.10", vendorHost); err != nil {
 		t.Fatal(err)
 	}
-	b := agentBox(t, l, "sleep=1m")
+	b := agentBox(t, l, "sleep=5m")
 	b.host.NetworkMode, b.net = container.NetworkMode(second), endpoint(second, "10.234.0.11")
 	b.shim.Network.Address, b.shim.Network.Proxy = "10.234.0.11/29", "10.234.0.10:3128"
 	b.during = func(l *lab, _ string) error {
