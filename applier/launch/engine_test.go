@@ -28,9 +28,10 @@ func TestRealExitCodes(t *testing.T) {
 		"ro":        {[]string{"write=/work/x:y"}, "", 1, false, "", "review mounts the worktree read-only"},
 		"slow":      {[]string{"say=begin", "sleep=1h"}, "timeout = \"2s\"", 124, true, "begin\n", "the declared timeout"},
 		"deaf":      {[]string{"ignore", "sleep=1h"}, "timeout = \"2s\"", 124, true, "", "an agent that ignores SIGTERM"},
-		"loud":      {[]string{"print=8MiB"}, "limits {\n output = \"64KiB\"\n }", 119, true, "", "the output bound"},
+		"loud":      {[]string{"print=2GiB"}, "limits {\n output = \"64KiB\"\n }", 119, true, "", "the output bound"},
 		"big":       {[]string{"eat=512MiB"}, "limits {\n memory = \"64MiB\"\n }", 137, true, "", "out of memory"},
 		"orphans":   {[]string{"spawn=3", "exit=5"}, "", 5, false, "", "children that outlive the agent"},
+		"asked":     {[]string{"abort=15"}, "", 143, false, "", "ended by SIGTERM, and not by sandplan's"},
 		"suicide":   {[]string{"abort"}, "", 137, false, "", "killed by a signal of its own"},
 		"parricide": {[]string{"signal=1:9", "say=still here"}, "", 0, false, "still here\n", "nothing inside can signal the first process"},
 	}
@@ -52,8 +53,11 @@ func TestRealExitCodes(t *testing.T) {
 			if c.stdout != "" && e.stdout != c.stdout {
 				t.Errorf("stdout %q, want %q (%s)", e.stdout, c.stdout, c.reason)
 			}
-			if len(e.stdout) > 64<<10 {
+			if len(e.stdout) > 64<<10+512 { // the mark of the cut comes on top
 				t.Errorf("%d bytes of output (%s)", len(e.stdout), c.reason)
+			}
+			if name == "loud" && !strings.Contains(e.stdout, "cut here") {
+				t.Errorf("nothing says where the output was cut: it ends with %q", e.stdout[max(0, len(e.stdout)-200):])
 			}
 		})
 	}

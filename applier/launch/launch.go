@@ -27,7 +27,14 @@ const (
 	timeoutSlack = 3 * time.Second
 	// engineLimit is how long the engine may fail to answer while the agent runs: busy machines take their
 	// time, and an agent whose engine is gone ends with its lease, long before.
-	engineLimit = 15 * time.Second
+	engineLimit = 30 * time.Second
+	// lookLimit bounds one look at a running sandbox.
+	lookLimit = 15 * time.Second
+	// programEvery is how often at most the program in the shim's volume is read again because containers
+	// were started: it has some 20 MB, and on a busy machine containers start all the time.
+	programEvery = 5 * time.Second
+	// programLimit is how long that reading may fail.
+	programLimit = 2 * time.Minute
 )
 
 // Params are what one run is made of.

@@ -16,7 +16,7 @@ import (
 // no drift. With SANDPLAN_TEST_FULL they are 20.
 func TestRealMany(t *testing.T) {
 	t.Parallel()
-	many := 6
+	many := 4
 	if full() {
 		many = 20
 	}

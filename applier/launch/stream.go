@@ -85,7 +85,10 @@ type bound struct {
 	writing, wrote atomic.Int64
 }
 
-func newBound(n int64) *bound { return &bound{left: n, used: make(chan struct{})} }
+func newBound(n int64) *bound { return &bound{left: n + markRoom, used: make(chan struct{})} }
+
+// markRoom is for the lines in which the container's first process says that it cut the output.
+const markRoom = 512
 
 // moving returns a function that reports whether something was written since it was called last, or
 // waits for whoever reads to take it.

@@ -142,7 +142,8 @@ func (r *run) preferNaturalEnd() {
 func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 	tick := time.NewTicker(RecheckEvery)
 	defer tick.Stop()
-	heard := time.Now()
+	heard, read := time.Now(), time.Time{}
+	joined := time.Time{} // since when there is somebody who may have got hold of the program
 	for {
 		select {
 		case <-ctx.Done():
@@ -150,21 +151,40 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 		case <-tick.C:
 		case <-r.meddling.kick:
 		}
-		look, cancel := context.WithTimeout(ctx, engineLimit)
-		err := r.lookAtRunning(look, r.meddling.joined.Swap(false))
-		cancel()
-		var d *Decision
-		switch {
-		case ctx.Err() != nil:
+		d := r.lookInTime(ctx, false, &heard, engineLimit)
+		if r.meddling.joined.Swap(false) && joined.IsZero() {
+			joined = time.Now()
+		}
+		if d == nil && !joined.IsZero() && time.Since(read) >= programEvery {
+			since := joined
+			if d = r.lookInTime(ctx, true, &since, programLimit); since != joined {
+				read, joined = time.Now(), time.Time{}
+			}
+		}
+		if ctx.Err() != nil {
 			return
-		case err == nil:
-			heard = time.Now()
-		case errors.As(err, &d):
+		}
+		if d != nil {
 			found <- d
-			return
-		case time.Since(heard) > engineLimit:
-			found <- &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err}
 			return
 		}
 	}
+}
+
+// lookInTime takes one look, with the program in the shim's volume or without, and returns what ends the
+// run. A look that succeeds sets heard; one that fails counts when none has succeeded for too long.
+func (r *run) lookInTime(ctx context.Context, program bool, heard *time.Time, limit time.Duration) *Decision {
+	look, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	err := r.lookAtRunning(look, program)
+	var d *Decision
+	switch {
+	case err == nil:
+		*heard = time.Now()
+	case errors.As(err, &d):
+		return d
+	case time.Since(*heard) > limit:
+		return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err}
+	}
+	return nil
 }

@@ -71,7 +71,17 @@ var steps = map[string]func(w *worker, value string) error{
 			time.Sleep(20 * time.Millisecond)
 		}
 	},
-	"abort": func(*worker, string) error { return syscall.Kill(syscall.Getpid(), syscall.SIGKILL) },
+	"abort": func(_ *worker, v string) error { // by SIGKILL, or by the signal of this number
+		sig := syscall.SIGKILL
+		if n, err := strconv.Atoi(v); err == nil {
+			sig = syscall.Signal(n)
+		}
+		if err := syscall.Kill(syscall.Getpid(), sig); err != nil {
+			return err
+		}
+		time.Sleep(time.Hour) // it comes at once, or right after
+		return nil
+	},
 }
 
 func stepNames() []string {
