@@ -150,7 +150,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		*v = Value{ref: Address(a)}
 		return nil
 	}
-	if ref != nil && len(ref) == 1 && ref[unknownKey] != nil {
+	if len(ref) == 1 && ref[unknownKey] != nil {
 		var what string
 		if err := json.Unmarshal(ref[unknownKey], &what); err != nil {
 			return err
