@@ -77,6 +77,8 @@ type Params struct {
 	// DataDir is where runs/ID is written; "" writes no record.
 	DataDir string
 	Now     func() time.Time
+	// StartWithin shortens StartLimit, unless it is 0.
+	StartWithin time.Duration
 	// Kill ends the run at once, where the end of the context asks for a graceful end.
 	Kill <-chan struct{}
 }
@@ -144,7 +146,7 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.scope = scope
-	d := newDeadline(ctx, StartLimit)
+	d := newDeadline(ctx, r.startLimit())
 	defer d.end()
 	// Under the scope lock: an apply never sees an invocation half way between armed and running.
 	if err := d.step("taking the lease of "+string(r.inv), func(ctx context.Context) error {
@@ -185,6 +187,14 @@ func (r *run) begin(ctx context.Context) error {
 		r.decide(started(ctx, err))
 	}
 	return nil
+}
+
+// startLimit is StartLimit, or less.
+func (r *run) startLimit() time.Duration {
+	if r.StartWithin > 0 {
+		return min(r.StartWithin, StartLimit)
+	}
+	return StartLimit
 }
 
 // decide keeps the first decision: what follows from it is no news.

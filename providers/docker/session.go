@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 
@@ -22,7 +23,7 @@ import (
 // The connection outlives ctx, which bounds only its making. It ends with the container's output: to
 // close stdin leaves that as it is, so that the last words of a container are heard.
 func (e *Engine) Attach(ctx context.Context, id string, stdout, stderr io.Writer) (stdin io.WriteCloser, done <-chan error, err error) {
-	conn, err := e.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	conn, err := e.attach(ctx, id)
 	if err != nil {
 		return nil, nil, fmt.Errorf("attach to container %.12s: %w", id, err)
 	}
@@ -33,6 +34,31 @@ func (e *Engine) Attach(ctx context.Context, id string, stdout, stderr io.Writer
 		ended <- err
 	}()
 	return halfConn{conn.Conn, conn.CloseWrite}, ended, nil
+}
+
+// attach makes the connection. The SDK waits for the engine's answer without looking at ctx: an engine that
+// takes the call and says nothing would hold a run for ever.
+func (e *Engine) attach(ctx context.Context, id string) (types.HijackedResponse, error) {
+	type answer struct {
+		conn types.HijackedResponse
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		conn, err := e.cli.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+		got <- answer{conn, err}
+	}()
+	select {
+	case a := <-got:
+		return a.conn, a.err
+	case <-ctx.Done():
+		go func() {
+			if late := <-got; late.err == nil {
+				late.conn.Close()
+			}
+		}()
+		return types.HijackedResponse{}, ctx.Err()
+	}
 }
 
 // halfConn is the sending half of a connection.
