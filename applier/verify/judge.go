@@ -2,15 +2,19 @@ package verify
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/sandplan/sandplan/providers/docker/probe"
 )
 
 // evidence is everything that is known of one subject when it is judged.
 type evidence struct {
-	token   probe.Token // of the subject's probe
-	bridge  string      // the subject's own, on which its packets may be seen
-	applies func(probe.Needs) bool
+	token  probe.Token // of the subject's probe
+	bridge string      // the subject's own, on which its packets may be seen
+	// networks are those of this verification: another one's packets to the internet look the same.
+	networks []netip.Prefix
+	applies  func(probe.Needs) bool
 	// subject is what the probe said.
 	subject *collector
 	// canary saw the host's network. open, host and second are the controls, by their tokens.
@@ -69,7 +73,7 @@ func (e *evidence) result(a probe.Attempt) (Status, string, string) {
 // escaped says how an attempt was seen to succeed, "" when it was not.
 func (e *evidence) escaped(a probe.Attempt, said probe.Outcome) string {
 	t := e.token.For(a.ID)
-	outside := func(s probe.Sighting) bool { return s.Interface == "" || s.Bridge != e.bridge }
+	outside := func(s probe.Sighting) bool { return e.mine(s) && (s.Interface == "" || s.Bridge != e.bridge) }
 	if s, ok := e.canary.seen(t, outside); ok {
 		return s.How
 	}
@@ -92,6 +96,15 @@ func (e *evidence) escaped(a probe.Attempt, said probe.Outcome) string {
 	return ""
 }
 
+// mine reports whether a sighting is of this verification.
+func (e *evidence) mine(s probe.Sighting) bool {
+	if s.From == "" {
+		return true // its token says so
+	}
+	from, err := netip.ParseAddr(s.From)
+	return err == nil && slices.ContainsFunc(e.networks, func(n netip.Prefix) bool { return n.Contains(from) })
+}
+
 // control says how the same attempt succeeded without the boundary; or what of it this machine does not have
 // at all; or why it is not known to work.
 func (e *evidence) control(a probe.Attempt) (proof, absent, why string) {
@@ -104,7 +117,7 @@ func (e *evidence) control(a probe.Attempt) (proof, absent, why string) {
 		return e.fromSecond(a)
 	case probe.ControlAllowed:
 		o, _ := e.subject.outcome("")
-		s, seen := e.canary.seen(e.token, nil)
+		s, seen := e.canary.seen(e.token, e.mine)
 		if !o.Through || !seen {
 			return "", "", fmt.Sprintf("the declared way did not lead to the canary (%s)", orNothing(o.Detail))
 		}
@@ -123,7 +136,7 @@ func (e *evidence) opened(a probe.Attempt) (proof, absent, why string) {
 	}
 	switch a.Where {
 	case probe.AtHost:
-		if s, ok := e.canary.seen(e.openToken.For(a.ID), nil); ok {
+		if s, ok := e.canary.seen(e.openToken.For(a.ID), e.mine); ok {
 			return s.How, "", ""
 		}
 		return "", "", "without the boundary, the canary did not see it either (" + orNothing(o.Detail) + ")"
@@ -145,7 +158,7 @@ func (e *evidence) opened(a probe.Attempt) (proof, absent, why string) {
 func (e *evidence) fromHost(a probe.Attempt) (proof, absent, why string) {
 	o, ok := e.canary.outcome(a.ID)
 	if a.Where == probe.AtHost {
-		if s, seen := e.canary.seen(e.hostToken.For(a.ID), nil); seen {
+		if s, seen := e.canary.seen(e.hostToken.For(a.ID), e.mine); seen {
 			return s.How, "", ""
 		}
 		if o.Absent {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func newWorld(id string) world {
 	}
 	e := &evidence{
 		token: at4(runSubjects, ""), openToken: at4(runOpen, ""), hostToken: at4(runHost, ""), secondToken: at4(runSecond, ""),
-		bridge: "sp-own", applies: func(probe.Needs) bool { return true }, guarded: true, secret: "content",
+		bridge: "sp-own", networks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/22")}, applies: func(probe.Needs) bool { return true }, guarded: true, secret: "content",
 		subject:   said(probe.Outcome{ID: id, Detail: "refused"}, probe.Outcome{ID: "", Through: true}),
 		open:      said(probe.Outcome{ID: id, Through: true, Detail: "content"}),
 		second:    said(probe.Outcome{ID: id, Through: true}),
@@ -78,6 +79,12 @@ func TestResult(t *testing.T) {
 		}, Escaped, "172.17.0.1"},
 		{"packet elsewhere", "a packet on another interface has left the sandbox", "egress-udp4", func(w world) {
 			w.canary.sightings = append(w.canary.sightings, probe.Sighting{Token: at4(runSubjects, "egress-udp4"), How: "packet on eth0", Interface: "eth0", Bridge: "eth0"})
+		}, Escaped, "eth0"},
+		{"another verification's packet", "the first packet of TCP has no room to say whose it is", "egress-tcp4", func(w world) {
+			w.canary.sightings = append(w.canary.sightings, probe.Sighting{Token: at4(runSubjects, "egress-tcp4"), Interface: "eth0", Bridge: "eth0", From: "10.9.0.2"})
+		}, Held, "refused"},
+		{"a packet of its own", "the same from a network of this verification", "egress-tcp4", func(w world) {
+			w.canary.sightings = append(w.canary.sightings, probe.Sighting{Token: at4(runSubjects, "egress-tcp4"), How: "packet on eth0", Interface: "eth0", Bridge: "eth0", From: "10.1.0.2"})
 		}, Escaped, "eth0"},
 		{"packet at home", "on its own bridge it has reached nobody", "egress-udp4", func(w world) {
 			w.canary.sightings = append(w.canary.sightings, probe.Sighting{Token: at4(runSubjects, "egress-udp4"), How: "packet", Interface: "veth1", Bridge: "sp-own"})

@@ -94,9 +94,10 @@ func (v *verification) tryOpen(ctx context.Context) (err error) {
 	// What does not come within this time does not come, and its attempts are not proven.
 	short, enough := context.WithTimeout(ctx, sightPatience)
 	defer enough()
+	own := &evidence{networks: v.networks()}
 	_ = v.canary.until(short, nil, func(c *collector) bool {
 		return !slices.ContainsFunc(watched, func(t probe.Token) bool {
-			return !slices.ContainsFunc(c.sightings, func(s probe.Sighting) bool { return s.Token == t })
+			return !slices.ContainsFunc(c.sightings, func(s probe.Sighting) bool { return s.Token == t && own.mine(s) })
 		})
 	})
 	return ctx.Err()
@@ -198,6 +199,15 @@ func (v *verification) network(inv hclspec.Invocation) planner.Subnet {
 	return v.compiled.Allocation().Networks[planner.Address(inv.Address)]
 }
 
+// networks are all that the verification has.
+func (v *verification) networks() []netip.Prefix {
+	out := []netip.Prefix{v.compiled.Allocation().Uplink.Prefix}
+	for _, n := range v.compiled.Allocation().Networks {
+		out = append(out, n.Prefix)
+	}
+	return out
+}
+
 func at(a netip.Addr) string { return netip.AddrPortFrom(a, proxyPort).String() }
 
 // startSecond starts the second invocation, and waits until it listens and has shown that it is reachable
@@ -240,8 +250,9 @@ func (v *verification) subject(ctx context.Context, i int) (attempted, error) {
 	res := r.wait()
 	v.fence(ctx)
 	e := &evidence{
-		token: v.token(run), bridge: v.compiled.Bridge(planner.Address(inv.Address)), applies: v.applies(inv), subject: r.collector,
-		canary: v.canary.collector, open: v.open, second: v.second.collector,
+		token: v.token(run), bridge: v.compiled.Bridge(planner.Address(inv.Address)), networks: v.networks(), applies: v.applies(inv),
+		subject: r.collector,
+		canary:  v.canary.collector, open: v.open, second: v.second.collector,
 		openToken: v.token(runOpen), hostToken: v.token(runHost), secondToken: v.token(runSecond),
 		subjectFiles: v.places.left(inv.Worktree.V, v.fileName(run), v.token(run)),
 		openFiles:    v.openLeft, guarded: res.By == launch.ByAgent, secret: v.places.secret,

@@ -167,7 +167,7 @@ type once struct {
 const mostSightings = 5000
 
 func (o *once) first(s Sighting) bool {
-	key, err := json.Marshal([]any{s.Token, s.Interface, s.How})
+	key, err := json.Marshal([]any{s.Token, s.Interface, s.How, s.From})
 	if err != nil {
 		return true
 	}

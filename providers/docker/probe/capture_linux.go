@@ -102,11 +102,8 @@ func swap(n uint16) uint16 {
 // packetOn reports the tokens of one packet, and where it went when its address is a token by itself.
 func (p *prober) packetOn(index int, packet []byte) {
 	tokens := FindTokens(p.Token.Session, string(packet))
-	to, t, ok := p.addressToken(packet)
-	if ok {
-		tokens = append(tokens, t)
-	}
-	if len(tokens) == 0 {
+	from, to, t, ok := p.addressToken(packet)
+	if len(tokens) == 0 && !ok {
 		return
 	}
 	at := p.links.at(index)
@@ -117,29 +114,35 @@ func (p *prober) packetOn(index int, packet []byte) {
 	for _, t := range tokens {
 		p.sighted(Sighting{Token: t, How: how, Interface: at.name, Bridge: at.bridge})
 	}
+	if ok {
+		p.sighted(Sighting{Token: t, How: how, Interface: at.name, Bridge: at.bridge, From: from.String()})
+	}
 }
 
-// addressToken reads what a packet without a payload says by its address and port.
-func (p *prober) addressToken(packet []byte) (to netip.Addr, t Token, ok bool) {
+// addressToken reads what a TCP packet says by its address and port: the first one carries nothing. There is
+// no room for the session in that, so that whose it is has to be told by where it comes from.
+func (p *prober) addressToken(packet []byte) (from, to netip.Addr, t Token, ok bool) {
 	var transport []byte
 	var protocol byte
 	switch {
 	case len(packet) >= 20 && packet[0]>>4 == 4:
+		from, _ = netip.AddrFromSlice(packet[12:16])
 		to, _ = netip.AddrFromSlice(packet[16:20])
 		protocol = packet[9]
 		if header := int(packet[0]&0xf) * 4; len(packet) >= header+4 {
 			transport = packet[header:]
 		}
 	case len(packet) >= 44 && packet[0]>>4 == 6:
+		from, _ = netip.AddrFromSlice(packet[8:24])
 		to, _ = netip.AddrFromSlice(packet[24:40])
 		protocol, transport = packet[6], packet[40:]
 	}
-	if transport == nil || protocol != unix.IPPROTO_TCP && protocol != unix.IPPROTO_UDP {
-		return to, t, false
+	if transport == nil || protocol != unix.IPPROTO_TCP {
+		return from, to, t, false
 	}
 	t = Token{Session: p.Token.Session, Run: int(binary.BigEndian.Uint16(transport[2:4])) - firstPort}
 	if t.Run < 0 || t.Run > 1000 {
-		return to, t, false
+		return from, to, t, false
 	}
 	bytes := to.AsSlice()
 	switch {
@@ -148,9 +151,9 @@ func (p *prober) addressToken(packet []byte) (to netip.Addr, t Token, ok bool) {
 	case to.String() == metadata:
 		t.Attempt = Number("proxy-metadata")
 	default:
-		return to, t, false
+		return from, to, t, false
 	}
-	return to, t, true
+	return from, to, t, true
 }
 
 // links knows the interfaces by their index, those that are gone included: a packet may be looked at

@@ -86,6 +86,9 @@ type Sighting struct {
 	// empty for what came to a listener: that has arrived, wherever it came from.
 	Interface string `json:"interface,omitempty"`
 	Bridge    string `json:"bridge,omitempty"`
+	// From is the source of a packet that is known by its address alone. Another verification's looks the
+	// same but for that.
+	From string `json:"from,omitempty"`
 }
 
 // Ready says that the program is prepared: for a canary, where it listens.

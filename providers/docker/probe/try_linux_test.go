@@ -27,12 +27,14 @@ func TestAddressToken(t *testing.T) {
 	v4 := func(protocol byte, to [4]byte, port uint16) []byte {
 		b := make([]byte, 24)
 		b[0], b[9] = 0x45, protocol
+		copy(b[12:], []byte{10, 1, 2, 3})
 		copy(b[16:], to[:])
 		b[22], b[23] = byte(port>>8), byte(port)
 		return b
 	}
 	v6 := make([]byte, 44)
 	v6[0], v6[6] = 0x60, 6
+	copy(v6[8:], []byte{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3})
 	copy(v6[24:], []byte{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4})
 	v6[42], v6[43] = byte((firstPort+2)>>8), byte((firstPort+2)&0xff)
 	for _, tc := range []struct {
@@ -42,7 +44,7 @@ func TestAddressToken(t *testing.T) {
 		ok           bool
 	}{
 		{"a TCP SYN to the internet", "it carries no payload", v4(6, [4]byte{198, 51, 100, 7}, firstPort+4), Token{session, 4, 7}, true},
-		{"UDP", "the same for datagrams", v4(17, [4]byte{198, 51, 100, 9}, firstPort), Token{session, 0, 9}, true},
+		{"UDP", "a datagram carries its token", v4(17, [4]byte{198, 51, 100, 9}, firstPort), Token{}, false},
 		{"another port", "a run is told by its port", v4(6, [4]byte{198, 51, 100, 7}, 443), Token{}, false},
 		{"another address", "what goes elsewhere is not ours", v4(6, [4]byte{198, 51, 101, 7}, firstPort), Token{}, false},
 		{"ICMP", "it has no port; its payload holds the token", v4(1, [4]byte{198, 51, 100, 7}, firstPort), Token{}, false},
@@ -52,7 +54,10 @@ func TestAddressToken(t *testing.T) {
 		{"empty", "the same", nil, Token{}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, got, ok := p.addressToken(tc.packet)
+			from, _, got, ok := p.addressToken(tc.packet)
+			if ok && from.String() != "10.1.2.3" && from.String() != "fd00::3" {
+				t.Errorf("it comes from %s", from)
+			}
 			if ok != tc.ok || ok && got != tc.want {
 				t.Errorf("%s: %+v, %v; want %+v, %v", tc.reason, got, ok, tc.want, tc.ok)
 			}
