@@ -111,7 +111,7 @@ var readingCall = regexp.MustCompile(`^(GET|HEAD) `)
 // TestAuditOnTheEngine: what drift reports of a real engine, in every format, and that nothing of it wrote.
 func TestAuditOnTheEngine(t *testing.T) {
 	t.Parallel()
-	p := newAuditedProject(t, "ciaudit", "10.233.128.0/20")
+	p := newAuditedProject(t, "ciaudit", "10.229.48.0/20")
 	before := len(p.proxy.Calls())
 	formats := []string{"text", "json", "sarif", "junit", "markdown"}
 	clean := map[string]string{}
@@ -248,7 +248,7 @@ func (p *auditedProject) container(address string) string {
 // TestAuditErrors: whatever goes wrong is an error in every format, and never clean.
 func TestAuditErrors(t *testing.T) {
 	t.Parallel()
-	p := newAuditedProject(t, "cierrors", "10.233.144.0/20")
+	p := newAuditedProject(t, "cierrors", "10.229.64.0/20")
 	agent := p.container("invocation.a.agent")
 	engine := p.proxy
 	defer func() { p.proxy = engine }()

@@ -36,7 +36,7 @@ const ciConfig = `sandplan {
 }
 
 provider "docker" {
-  subnet_pool = "10.233.160.0/20"
+  subnet_pool = "10.229.80.0/20"
 }
 
 vendor "standin" {
@@ -46,7 +46,7 @@ vendor "standin" {
 
   host "vendor.test" {
     port      = 8443
-    addresses = ["10.233.160.1"]
+    addresses = ["10.229.80.1"]
   }
 }
 
@@ -116,7 +116,7 @@ func (w *ciWorld) engine(socket string) {
 	w.t.Cleanup(clean)
 	clean()
 	loadAgent(w.t, socket, filepath.Join(w.bin, "agent"), "sandplan-test/ciworkflow:1")
-	vendor := exec.Command(filepath.Join(w.bin, "vendor"), "-listen=10.233.160.1:8443", "-name=vendor.test", "-ca-out="+filepath.Join(w.tmp, "ca.pem"))
+	vendor := exec.Command(filepath.Join(w.bin, "vendor"), "-listen=10.229.80.1:8443", "-name=vendor.test", "-ca-out="+filepath.Join(w.tmp, "ca.pem"))
 	if err := vendor.Start(); err != nil {
 		w.t.Fatal(err)
 	}
