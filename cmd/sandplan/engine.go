@@ -46,9 +46,17 @@ func (r remover) Restore(context.Context, planner.Change, planner.IDs) error {
 
 // open finds the engine. host is what the configuration asks for, dir is where that configuration lies.
 func (a *app) open(ctx context.Context, host, dir string) (*docker.Engine, error) {
+	if a.global.engine != "" {
+		r, err := a.readRecording(a.ui())
+		if err != nil {
+			return nil, err
+		}
+		a.global.taken = taken(r)
+		return docker.Recorded(r), nil
+	}
 	o := docker.Options{
 		Host: host, Getenv: a.getenv, Home: a.home, Origin: a.origin(dir), Version: a.version, Self: a.self,
-		Who: a.who, Now: a.now, DataDir: a.dataDir(dir),
+		Who: a.who, Now: a.now, DataDir: a.dataDir(dir), ReadOnly: a.global.reads,
 	}
 	if a.log.Enabled(ctx, slog.LevelDebug) {
 		o.Calls = a.logCall
@@ -56,8 +64,13 @@ func (a *app) open(ctx context.Context, host, dir string) (*docker.Engine, error
 	return docker.Open(ctx, o)
 }
 
-// origin is the host and directory that objects come from.
-func (a *app) origin(dir string) string { return a.host + ":" + dir }
+// origin is the host and directory that objects come from. Whoever looks at a snapshot may be anywhere.
+func (a *app) origin(dir string) string {
+	if a.global.engine != "" {
+		return ""
+	}
+	return a.host + ":" + dir
+}
 
 // target is one configuration on one engine, as one look found it.
 type target struct {
