@@ -220,7 +220,7 @@ func (p *auditedProject) snapshots(snap, tampered string, clean map[string]strin
 		p.t.Errorf("-deny-widening against a snapshot: code %d\n%s", code, stderr)
 	}
 	p.edit("pids = 500", "pids = 100")
-	if code, _, stderr := p.do("drift", "-engine="+snap, "-workspace=other"); code != 1 || !strings.Contains(stderr, "the snapshot is of ciaudit/default") {
+	if code, _, stderr := p.do("drift", "-engine="+snap, "-workspace=other"); code != 1 || !strings.Contains(stderr, "he snapshot is of ciaudit/default") {
 		p.t.Errorf("a snapshot of another scope: code %d\n%s", code, stderr)
 	}
 	if code, stdout, _ := p.do("drift", "-format=json", "-engine="+filepath.Join(p.dir, "sandplan.hcl")); code != 1 || !strings.Contains(stdout, `"verdict":"error"`) {
