@@ -61,6 +61,12 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	t.Parallel()
 	socket := dockertest.Socket(t)
 	n := newNeighbour(t, socket, build(t), "typed", "10.233.224.0/20", typedBlocks)
+	// The base is a checkout of its own, as CI has it: with a lock file, or its images would be unknown.
+	pin := exec.Command(filepath.Join(n.bin, "sandplan"), "init")
+	pin.Dir, pin.Env = n.dir, append(os.Environ(), "DOCKER_HOST=unix://"+socket)
+	if out, err := pin.CombinedOutput(); err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
 	base := t.TempDir()
 	if err := os.CopyFS(base, os.DirFS(n.dir)); err != nil {
 		t.Fatal(err)
