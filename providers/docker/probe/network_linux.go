@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,6 +72,24 @@ func interfaces() []string {
 		}
 	}
 	return out
+}
+
+// hasIPv6Link reports whether something can leave this network namespace by IPv6 at all.
+func hasIPv6Link() bool {
+	const running = net.FlagUp | net.FlagRunning
+	all, err := net.Interfaces()
+	if err != nil {
+		return true // then the attempt has to show it
+	}
+	return slices.ContainsFunc(all, func(i net.Interface) bool {
+		addrs, err := i.Addrs()
+		return i.Flags&(running|net.FlagLoopback) == running && (err != nil || slices.ContainsFunc(addrs, isIPv6))
+	})
+}
+
+func isIPv6(a net.Addr) bool {
+	n, err := netip.ParsePrefix(a.String())
+	return err == nil && n.Addr().Is6()
 }
 
 // reach sends a text to many targets in many ways, all at once, and reports who answered.
@@ -168,8 +187,9 @@ func (p *prober) egressUDP() result {
 
 func (p *prober) egressIPv6() result {
 	t := p.Token.For("egress-ip6")
-	if len(p.hostTargets(true, t.port())) == 0 {
-		return result{absent: true, detail: "this machine has no IPv6 address"}
+	// An address on a link without a carrier, such as docker0's when nothing is on it, sends nothing.
+	if len(p.hostTargets(true, t.port())) == 0 || p.Role == RoleCanary && !hasIPv6Link() {
+		return result{absent: true, detail: "this machine has no link with an IPv6 address"}
 	}
 	port := strconv.Itoa(t.port())
 	tcp := []string{net.JoinHostPort(t.outside6(), port)}

@@ -1,9 +1,13 @@
 package probe
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 )
 
 // TestEveryAttemptIsTried: the list and the program name the same.
@@ -97,5 +101,24 @@ func TestPacketFilter(t *testing.T) {
 				t.Errorf("%s: %d bytes pass (%v)", tc.reason, n, err)
 			}
 		})
+	}
+}
+
+// A machine whose only IPv6 address is loopback's, or on a link without a carrier, has nothing to try IPv6 on.
+func TestNoIPv6Link(t *testing.T) {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its network namespace
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil && hasIPv6Link() {
+			err = errors.New("a network namespace with nothing in it has a link with an IPv6 address")
+		}
+		if r := (&prober{Job: Job{Role: RoleCanary, HostAddresses: []string{"fe80::1"}}}).egressIPv6(); err == nil && !r.absent {
+			err = fmt.Errorf("tried all the same: %+v", r)
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
