@@ -19,6 +19,10 @@ type Request struct {
 // maxFields bounds the header fields; a CONNECT has four or five.
 const maxFields = 64
 
+// notAuthority is what no HOST:PORT has (RFC 9112, 3.2.3), and what makes a parser of URLs read a user, a
+// path or an encoded host: for it a.example:4@b is for b.
+const notAuthority = `@/?#\%`
+
 var end = []byte("\r\n\r\n")
 
 // Scan looks at what has come of a request so far: n is the length of its head once it is complete,
@@ -60,7 +64,13 @@ func Parse(b []byte) (Request, reason.Reason) {
 	if len(lines)-1 > maxFields {
 		return r, reason.HeadTooLarge
 	}
-	return r, checkFields(lines[1:], r.Target, version)
+	if why := checkFields(lines[1:], r.Target, version); why != reason.None {
+		return r, why
+	}
+	if strings.ContainsAny(r.Target, notAuthority) {
+		return r, reason.BadTarget
+	}
+	return r, reason.None
 }
 
 func parseRequestLine(line string) (r Request, version string, why reason.Reason) {
