@@ -26,12 +26,12 @@ type ownEngine struct {
 	pid int // of dockerd
 }
 
-// newOwnEngine starts one, or skips the test where that is not possible.
+// newOwnEngine starts one. Where that is not possible the test fails: skipped, nobody would miss it.
 func newOwnEngine(t *testing.T) *ownEngine {
 	t.Helper()
 	for _, tool := range []string{"dockerd", "unshare", "nsenter", "ip", "iptables"} {
 		if _, err := exec.LookPath(tool); err != nil || os.Getuid() != 0 {
-			t.Skipf("an engine of its own needs root and %s: %v", tool, err)
+			t.Fatalf("an engine of its own needs root and %s (%v): run the tests as root with make test, which installs what is missing", tool, err)
 		}
 	}
 	dir, err := os.MkdirTemp("", "spown") // the path of a unix socket has to be short
