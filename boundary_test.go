@@ -3,7 +3,6 @@ package sandplan_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,14 +10,7 @@ import (
 
 // TestBoundaryIsDocumented: every rule of the boundary names a test that shows it, and that exists.
 func TestBoundaryIsDocumented(t *testing.T) {
-	out, err := exec.Command("git", "grep", "--untracked", "-hoE", `^func Test\w+`, "--", "*_test.go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	exists := map[string]bool{}
-	for _, line := range strings.Fields(strings.ReplaceAll(string(out), "func ", "")) {
-		exists[line] = true
-	}
+	exists := testNames(t)
 	attempts, err := os.ReadFile("providers/docker/probe/attempts.go")
 	if err != nil {
 		t.Fatal(err)

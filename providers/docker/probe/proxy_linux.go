@@ -73,19 +73,29 @@ func (p *prober) declaredWay() result {
 	return p.hello(&tls.Config{ServerName: name, NextProtos: []string{p.Token.String()}})
 }
 
-// hello opens the declared tunnel and says a TLS hello. The token is in it, in clear.
-func (p *prober) hello(config *tls.Config) result {
+// declaredTunnel is a tunnel to the declared host, or nil and what is to be said of it.
+func (p *prober) declaredTunnel() (net.Conn, result) {
 	if p.Proxy == "" {
-		return result{absent: true, detail: "there is no proxy"}
+		return nil, result{absent: true, detail: "there is no proxy"}
 	}
 	conn, status, err := tunnel(p.Proxy, p.Declared, p.Declared)
-	if err != nil {
-		return held("%s", reason(err))
+	switch {
+	case err != nil:
+		return nil, held("%s", reason(err))
+	case status != http.StatusOK:
+		conn.Close()
+		return nil, held("the proxy answered %d", status)
+	}
+	return conn, result{}
+}
+
+// hello opens the declared tunnel and says a TLS hello. The token is in it, in clear.
+func (p *prober) hello(config *tls.Config) result {
+	conn, failed := p.declaredTunnel()
+	if conn == nil {
+		return failed
 	}
 	defer conn.Close()
-	if status != http.StatusOK {
-		return held("the proxy answered %d", status)
-	}
 	config.InsecureSkipVerify = true // the canary is known by what it says
 	secured := tls.Client(conn, config)
 	text, err := io.ReadAll(io.LimitReader(secured, 64))
@@ -204,17 +214,11 @@ func (p *prober) proxyNoSNI() result {
 
 // proxyNoTLS speaks HTTP in the declared tunnel.
 func (p *prober) proxyNoTLS() result {
-	if p.Proxy == "" {
-		return result{absent: true, detail: "there is no proxy"}
-	}
-	conn, status, err := tunnel(p.Proxy, p.Declared, p.Declared)
-	if err != nil {
-		return held("%s", reason(err))
+	conn, failed := p.declaredTunnel()
+	if conn == nil {
+		return failed
 	}
 	defer conn.Close()
-	if status != http.StatusOK {
-		return held("the proxy answered %d", status)
-	}
 	fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: %s\r\n\r\n", p.Token.For("proxy-no-tls"), p.Declared)
 	n, err := conn.Read(make([]byte, 16))
 	if n > 0 {
