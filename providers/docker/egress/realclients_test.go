@@ -20,8 +20,8 @@ import (
 )
 
 // TestRealClients sends what people use through the proxy: curl, wget, git, npm, Node's fetch, Python's
-// urllib. It needs a build tag (make clients), since they are not on every machine; HTTP/1.1, HTTP/2 and a
-// WebSocket are tried without them in streams_test.go.
+// urllib. It needs a build tag, since they are not on every machine: make clients, a part of make test,
+// brings them. HTTP/1.1, HTTP/2 and a WebSocket are tried without them in streams_test.go.
 func TestRealClients(t *testing.T) {
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.pem")
