@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -189,13 +190,9 @@ func TestForceUnlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)}, nil, nil, nil, unique("dc-no-lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = e.removeLock(t.Context(), other.ID) }()
+	other := ofLockImage(t, e, nil, unique("dc-no-lock"))
 	for _, tc := range []struct{ reason, id, want string }{
-		{"a container that is no lock", other.ID, "is not a lock of sandplan's"},
+		{"a container that is no lock", other, "is not a lock of sandplan's"},
 		{"a name", unique("dc-no-lock"), "is a name and not the ID"},
 		{"too short", lock.Info().ID[:11], "at least its first 12 digits"},
 		{"nothing there", strings.Repeat("0", 64), "there is no lock"},
@@ -212,34 +209,40 @@ func TestForceUnlock(t *testing.T) {
 	}
 }
 
-func mustLockImage(t *testing.T, e *Engine) string {
+// ofLockImage makes a container of the lock image that is no lock, for as long as the test runs. The image
+// belongs to the engine: another scope's destroy may take it away whenever nothing uses it.
+func ofLockImage(t *testing.T, e *Engine, host *container.HostConfig, name string) string {
 	t.Helper()
 	img, err := newLockImage(e.info.Arch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return img.ID
+	id, err := createFrom(t.Context(), e.cli, img, func() (string, error) {
+		made, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: img.ID}, host, nil, nil, name)
+		return made.ID, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.removeLock(context.Background(), id) })
+	return id
 }
 
 func TestForeignContainerHasTheLocksName(t *testing.T) {
 	e := openEngine(t)
 	s := testScope(t, e)
-	lock, err := e.LockScope(t.Context(), s, "apply") // loads the image
+	lock, err := e.LockScope(t.Context(), s, "apply")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	made, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)}, nil, nil, nil, lock.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = e.removeLock(t.Context(), made.ID) }()
+	made := ofLockImage(t, e, nil, lock.name)
 	if _, err := e.LockScope(t.Context(), s, "apply"); err == nil || !strings.Contains(err.Error(), "no lock of sandplan's") {
 		t.Errorf("%v, want that a foreign container is in the way", err)
 	}
-	if _, err := e.inspect(t.Context(), "/containers/"+made.ID+"/json"); err != nil {
+	if _, err := e.inspect(t.Context(), "/containers/"+made+"/json"); err != nil {
 		t.Errorf("the foreign container was touched: %v", err)
 	}
 }

@@ -83,22 +83,17 @@ func TestForeignEndpoint(t *testing.T) {
 			t.Errorf("a foreign container on the network is seen at %q", got)
 		}
 	}
-	armed, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: mustLockImage(t, e)},
-		&container.HostConfig{NetworkMode: "none"}, nil, nil, unique("dc-armed"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = e.removeLock(context.Background(), armed.ID) }()
+	armed := ofLockImage(t, e, &container.HostConfig{NetworkMode: "none"}, unique("dc-armed"))
 	if err := e.cli.NetworkDisconnect(t.Context(), made.ID, id, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := differsAt(t, e, s, want); got != "" {
 		t.Errorf("after it left, seen at %q", got)
 	}
-	if err := e.cli.NetworkDisconnect(t.Context(), "none", armed.ID, true); err != nil {
+	if err := e.cli.NetworkDisconnect(t.Context(), "none", armed, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.cli.NetworkConnect(t.Context(), made.ID, armed.ID, nil); err != nil {
+	if err := e.cli.NetworkConnect(t.Context(), made.ID, armed, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := differsAt(t, e, s, want); got != "Containers" {
