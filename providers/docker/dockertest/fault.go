@@ -23,8 +23,9 @@ type Fault struct {
 	// After lets that many calls through first; Times is how many are hit then, 0 for all.
 	After, Times int
 
-	// Delay comes before everything else.
+	// Delay comes before everything else, and so does the wait for the end of Until, where there is one.
 	Delay time.Duration
+	Until <-chan struct{}
 	// Status answers in place of the engine, with Message.
 	Status  int
 	Message string
@@ -187,6 +188,13 @@ func (f *faults) before(w http.ResponseWriter, r *http.Request, hit *Fault) bool
 	case <-time.After(hit.Delay):
 	case <-r.Context().Done():
 		return false
+	}
+	if hit.Until != nil {
+		select {
+		case <-hit.Until:
+		case <-r.Context().Done():
+			return false
+		}
 	}
 	switch {
 	case hit.Cut && !hit.Obeyed:
