@@ -89,7 +89,7 @@ func (m *mutant) exec(t *testing.T) {
 // restartOnce lets the engine restart the container once, and takes the policy back.
 func restartOnce(t *testing.T, m *mutant) {
 	m.start(t)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
 		got, err := m.engine.cli.ContainerInspect(t.Context(), m.id)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("restarted %d times: %v", got.RestartCount, err)

@@ -22,7 +22,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	var actions []string
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(soon)
 	for !slices.Contains(actions, "die") {
 		select {
 		case s := <-signals:

@@ -8,14 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestExecutes(t *testing.T) {
 	e := openEngine(t)
 	image := stepsImage(t, e)
-	id := armed(t, e, image, "sleep=1h")
-	stdin, _, _, _ := talk(t, e, id)
+	id := armed(t, e, image, "say=up", "sleep=1h")
+	stdin, _, stdout, _ := talk(t, e, id)
 	defer stdin.Close()
+	// An engine calls a container started a moment before its program takes the place of the engine's own.
+	for deadline := time.Now().Add(soon); stdout.String() == ""; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the program does not begin")
+		}
+	}
 	p, err := e.Process(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)

@@ -59,6 +59,10 @@ func armed(t *testing.T, e *Engine, image string, args ...string) string {
 	return c.ID
 }
 
+// soon is enough for whatever takes an engine a moment, on a machine that is busy with other things: engine
+// 20.10 has taken 20 seconds to tell of a container that it was ending.
+const soon = 2 * time.Minute
+
 // syncBuffer is a buffer that one goroutine writes and another reads.
 type syncBuffer struct {
 	mu  sync.Mutex
@@ -129,12 +133,13 @@ func TestSession(t *testing.T) {
 	t.Run("stdin ends alone", func(t *testing.T) {
 		id := armed(t, e, image, "stdin", "say=last words", "exit=7")
 		stdin, done, stdout, _ := talk(t, e, id)
-		began := time.Now()
 		if err := stdin.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := e.Wait(t.Context(), id); err != nil || p.ExitCode != 7 || time.Since(began) > 2*time.Second {
-			t.Errorf("%+v, %v after %s: the lease must end with the connection", p, err, time.Since(began))
+		ctx, cancel := context.WithTimeout(t.Context(), soon) // it reads until its input ends
+		defer cancel()
+		if p, err := e.Wait(ctx, id); err != nil || p.ExitCode != 7 {
+			t.Errorf("%+v, %v: the lease must end with the connection", p, err)
 		}
 		if err := <-done; err != nil || stdout.String() != "last words\n" {
 			t.Errorf("after its standard input ended it said %q, %v", stdout, err)
@@ -164,7 +169,7 @@ func TestSession(t *testing.T) {
 		if p, err := e.Process(t.Context(), id); err != nil || p.Status != planner.StatusRunning {
 			t.Errorf("paused: %+v, %v", p, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
 		if err := e.Kill(ctx, id); err != nil {
 			t.Fatal(err)
