@@ -8,6 +8,7 @@ import (
 type Head struct {
 	Project Val[string]
 	Host    Val[string] // Unknown when it is not a constant
+	Dir     string      // where the configuration lies, absolute
 }
 
 // ReadHead reads the project and the provider's host only: no variables, no references, and other
@@ -20,6 +21,7 @@ func ReadHead(src Source) (Head, hcl.Diagnostics) {
 	if l.place, diags = src.find(); diags.HasErrors() {
 		return head, diags
 	}
+	head.Dir = l.place.dir
 	l.ev = newEvaluator(l.disk, l.place.dir, newMeter(allowance))
 	diags = l.parse()
 	if len(l.sections["sandplan"]) == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker"
 )
 
@@ -104,4 +105,28 @@ func (a *app) scopeOnly(u *ui, project string) (name, host string, ok bool) {
 		return "", "", false
 	}
 	return head.Project.V, head.Host.V, true
+}
+
+// openedToDestroy is opened for a plan of a destruction. What is to go stands in labels, so that nothing has to
+// evaluate, nor a worktree or an image to be there. A configuration that does evaluate is part of the plan, and
+// may name the engine by a variable.
+func (a *app) openedToDestroy(ctx context.Context, u *ui, f planFlags) (*target, bool) {
+	spec, diags := hclspec.Load(a.source(), hclspec.Vars{Env: a.environ, Args: f.vars.args}, policy.Catalog())
+	if !diags.HasErrors() {
+		diags = policy.Check(spec)
+	}
+	if diags.HasErrors() {
+		head, more := hclspec.ReadHead(a.source())
+		if u.report(more) {
+			return nil, false
+		}
+		spec = &hclspec.Spec{Project: head.Project, Workspace: a.workspace(), Dir: head.Dir}
+		spec.Provider.Host = head.Host
+	}
+	engine, err := a.open(ctx, spec.Provider.Host.V, spec.Dir)
+	if err != nil {
+		u.fail(err)
+		return nil, false
+	}
+	return &target{spec: spec, engine: engine, destroy: true}, true
 }

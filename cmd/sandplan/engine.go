@@ -76,8 +76,9 @@ func (a *app) origin(dir string) string {
 type target struct {
 	spec     *hclspec.Spec
 	engine   *docker.Engine
-	compiled *docker.Compiled
+	compiled *docker.Compiled // nil for a destruction, which has nothing to make
 	snap     planner.Snapshot
+	destroy  bool
 	// obstacles let nothing be applied, and everything be compared.
 	obstacles hcl.Diagnostics
 }
@@ -94,6 +95,9 @@ func (t *target) compare(ctx context.Context) hcl.Diagnostics {
 	if t.snap, err = t.engine.Observe(ctx, scopeOf(t.spec)); err != nil {
 		return asDiagnostics(err)
 	}
+	if t.destroy {
+		return nil
+	}
 	compiled, diags := t.engine.Compile(ctx, t.spec, t.snap)
 	if diags.HasErrors() {
 		return diags
@@ -101,4 +105,12 @@ func (t *target) compare(ctx context.Context) hcl.Diagnostics {
 	t.compiled, t.snap = compiled, compiled.Complete(t.snap)
 	t.obstacles = compiled.Obstacles(ctx, t.snap)
 	return diags
+}
+
+// wanted are the objects that there are to be.
+func (t *target) wanted() []planner.Resource {
+	if t.compiled == nil {
+		return nil
+	}
+	return t.compiled.Resources()
 }

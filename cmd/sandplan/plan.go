@@ -55,7 +55,8 @@ no credential and no worktree is needed, and what only an engine decides is (kno
 -deny-widening exits 1 when an agent may reach, write, run or see more than in the base (or, without -base,
 than what the engine's objects declare). Invocations are compared by address; a renamed one is a new one.
 
-With -engine=FILE it works from a file that "sandplan snapshot" wrote.`,
+With -engine=FILE it works from a file that "sandplan snapshot" wrote. With -destroy it shows what
+"sandplan destroy" would do, and needs as little for it: no worktree, and no configuration that evaluates.`,
 		Example: "sandplan plan\nsandplan plan -out=p && sandplan apply p\nsandplan plan -base=../main -deny-widening",
 		Args:    noArguments,
 		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.plan(cmd.Context(), f) }),
@@ -96,7 +97,11 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	if f.base != "" {
 		return a.planBase(in.ctx, u, f)
 	}
-	t, ok := a.opened(in.ctx, u, f)
+	open := a.opened
+	if f.destroy {
+		open = a.openedToDestroy
+	}
+	t, ok := open(in.ctx, u, f)
 	if !ok {
 		return exitError
 	}
@@ -219,7 +224,7 @@ func (a *app) diff(u *ui, t *target, f planFlags) (planner.Options, *planner.Pla
 	if u.report(append(d1, d2...)) {
 		return o, nil, false
 	}
-	return o, planner.Diff(t.compiled.Resources(), t.snap, o), true
+	return o, planner.Diff(t.wanted(), t.snap, o), true
 }
 
 func (a *app) planView(t *target, pl *planner.Plan) render.PlanView {
@@ -263,8 +268,11 @@ func (a *app) save(path string, t *target, o planner.Options) error {
 	if err != nil {
 		return fmt.Errorf("save the plan: %w", err)
 	}
-	f := &planner.SavedPlan{Version: a.version, Options: o, Spec: spec, Sources: t.spec.Sources, Allocation: t.compiled.Allocation()}
-	f.Remember(t.compiled.Resources(), t.snap)
+	f := &planner.SavedPlan{Version: a.version, Options: o, Spec: spec, Sources: t.spec.Sources}
+	if t.compiled != nil {
+		f.Allocation = t.compiled.Allocation()
+	}
+	f.Remember(t.wanted(), t.snap)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.cwd, path)
 	}

@@ -55,26 +55,19 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 // planAgain makes the plan that was saved from what it holds and what the engine has now, and refuses when
 // that is not the same any more. What is to be destroyed stands in labels: worktrees and images may be gone.
 func (a *app) planAgain(ctx context.Context, u *ui, saved *planner.SavedPlan, t *target) (*planner.Plan, bool) {
-	var wanted []planner.Resource
-	var err error
-	if saved.Options.Destroy {
-		if t.snap, err = t.engine.Observe(ctx, scopeOf(t.spec)); err == nil {
-			err = verifySeen(saved, t.snap)
-		}
-	} else {
-		if u.report(t.look(ctx)) {
-			return nil, false
-		}
-		wanted = t.compiled.Resources()
-		if err = verifySeen(saved, t.snap); err == nil {
-			err = saved.VerifyWanted(wanted)
-		}
+	t.destroy = saved.Options.Destroy
+	if u.report(t.look(ctx)) {
+		return nil, false
+	}
+	err := verifySeen(saved, t.snap)
+	if err == nil {
+		err = saved.VerifyWanted(t.wanted())
 	}
 	if err != nil {
 		u.fail(err)
 		return nil, false
 	}
-	return planner.Diff(wanted, t.snap, saved.Options), true
+	return planner.Diff(t.wanted(), t.snap, saved.Options), true
 }
 
 // openSaved reads a saved plan, checks its configuration again, and opens the engine. Nothing in the file is

@@ -63,8 +63,11 @@ type invocation struct {
 // NewConfiguration is the configuration of a plan.
 func NewConfiguration(s *hclspec.Spec) Configuration {
 	c := Configuration{
-		Files: append([]string{}, s.Scope.Configs...), Providers: map[string]docker{provider: {s.Provider.SubnetPool.V.String()}},
+		Files: append([]string{}, s.Scope.Configs...), Providers: map[string]docker{},
 		Vendors: map[string]vendor{}, Phases: map[string]phase{}, Invocations: map[string]invocation{},
+	}
+	if pool := s.Provider.SubnetPool.V; pool.IsValid() { // a destruction needs no configuration that says one
+		c.Providers[provider] = docker{pool.String()}
 	}
 	for _, v := range s.Vendors {
 		out := vendor{Kind: v.Kind.V, Image: v.Image.V, Version: v.Version.V, Model: v.Model.V, Hosts: []host{}, Credentials: []string{}, Environment: envNames(v.Env)}
