@@ -34,6 +34,7 @@ const (
 	labelLockStart     = labelPrefix + "lock.start"
 	labelLockVersion   = labelPrefix + "lock.version"
 	labelLockTime      = labelPrefix + "lock.time"
+	labelLockClaim     = labelPrefix + "lock.claim"
 )
 
 // operationDestroy is the operation after which the lock image is not needed any more.
@@ -87,6 +88,8 @@ func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv pla
 		return fmt.Errorf("lock %s: %w", l.what, err)
 	}
 	holder.Operation, holder.Created = op, e.options.Now()
+	labels := lockLabels(scope, inv, kind, holder)
+	labels[labelLockClaim] = newClaim()
 	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but a removal
 	// takes its time, and until it is done the name is taken by what is being removed.
 	const turns = 40
@@ -96,7 +99,7 @@ func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv pla
 				return err
 			}
 		}
-		holder.ID, err = e.createLock(ctx, l.name, lockLabels(scope, inv, kind, holder))
+		holder.ID, err = e.claim(ctx, l.name, labels)
 		if err == nil {
 			l.info = holder
 			return nil
@@ -119,19 +122,6 @@ func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv pla
 		}
 	}
 	return fmt.Errorf("lock %s: it changed hands %d times; try again", l.what, turns)
-}
-
-func (e *Engine) createLock(ctx context.Context, name string, labels map[string]string) (string, error) {
-	img, err := newLockImage(e.info.Arch)
-	if err != nil {
-		return "", err
-	}
-	return createFrom(ctx, e.cli, img, func() (string, error) {
-		made, err := e.cli.ContainerCreate(ctx, &container.Config{Image: img.ID, Labels: labels, NetworkDisabled: true},
-			&container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}},
-			nil, nil, name)
-		return made.ID, err
-	})
 }
 
 // lockNamed reads the lock that has a name. A container of that name which is no such lock is in

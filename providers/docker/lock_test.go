@@ -16,7 +16,6 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/sandplan/sandplan/planner"
-	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
 // TestLockHolder is no test: it is the other process of the tests below. It takes a lock, says so, and
@@ -332,19 +331,4 @@ func waitForZombie(t *testing.T, pid int) uint64 {
 	}
 	t.Fatal("the process does not end")
 	return 0
-}
-
-func TestLockSurvivesALostAnswer(t *testing.T) {
-	// The engine makes the lock and the answer is lost: the lock is there, ours, and nobody knows its ID.
-	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^POST /containers/create$", Times: 1, Cut: true, Obeyed: true})
-	e := openSocket(t, p.Socket)
-	s := testScope(t, e)
-	if _, err := e.LockScope(t.Context(), s, "apply"); err == nil {
-		t.Fatal("a lock whose answer was lost counts as taken")
-	}
-	_, err := e.LockScope(t.Context(), s, "apply")
-	var locked *planner.LockedError
-	if !errors.As(err, &locked) || locked.Info.PID != os.Getpid() {
-		t.Errorf("%v, want that this process's lost lock is named", err)
-	}
 }

@@ -28,7 +28,7 @@ func announce(t *testing.T, e *Engine, image string, started uint64) string {
 	if started != 0 {
 		by.StartTime = started
 	}
-	id, err := e.createLock(t.Context(), removalName(image), lockLabels(planner.Scope{}, "", kindRemoval, by))
+	id, err := e.claim(t.Context(), removalName(image), lockLabels(planner.Scope{}, "", kindRemoval, by))
 	if err != nil {
 		t.Fatal(err)
 	}
