@@ -25,7 +25,7 @@ type box struct {
 	worktree string
 	seccomp  string
 	// before runs after the container is created and before it is started, started before it gets its
-	// challenge, during while the command runs.
+	// challenge, during once the command has said something.
 	before, started, during func(l *lab, id string) error
 	challenge               wire.Challenge
 	bundle                  wire.Bundle

@@ -50,7 +50,7 @@ var openLab = sync.OnceValues(func() (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // compiling takes long on a busy machine
 	defer cancel()
 	l := &lab{cli: cli}
 	l.clean(ctx)
@@ -195,8 +195,19 @@ func (l *lab) startProxy(ctx context.Context, name, netID, addr string, hosts ..
 	if err := l.cli.ContainerStart(ctx, resp.ID, container.StartOptions{}); err != nil {
 		return err
 	}
-	time.Sleep(100 * time.Millisecond) // until it listens
-	return nil
+	info, err := l.cli.ContainerInspect(ctx, resp.ID)
+	if err != nil {
+		return err
+	}
+	const listens = ":0C38 00000000:0000 0A" // port 3128, no peer, state LISTEN: proc_net_tcp(5)
+	for began := time.Now(); time.Since(began) < soon; time.Sleep(10 * time.Millisecond) {
+		if table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", info.State.Pid)); err != nil {
+			return err
+		} else if bytes.Contains(table, []byte(listens)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the proxy %s does not listen", name)
 }
 
 func endpoint(netID, addr string) *network.NetworkingConfig {
@@ -254,7 +265,7 @@ func (b *box) run(t *testing.T, l *lab) outcome {
 		go b.after(peer{w, silence, att.CloseWrite, att.Conn})
 	}
 	if b.during != nil {
-		time.Sleep(300 * time.Millisecond) // until the command runs
+		<-s.says // then the command runs
 		b.do(t, l, id, b.during)
 	}
 	select {
@@ -319,13 +330,14 @@ func (b *box) open(ctx context.Context, w *wire.Writer) {
 // streams takes a container's output apart: the report line, the rest of stdout, stderr, the record.
 type streams struct {
 	first    chan []byte
+	says     chan struct{} // closed when something comes after the report, or nothing can any more
 	out, err bytes.Buffer
 	filter   *wire.ExitFilter
 	done     chan struct{}
 }
 
 func newStreams(from io.Reader, token string) *streams {
-	s := &streams{first: make(chan []byte, 1), done: make(chan struct{})}
+	s := &streams{first: make(chan []byte, 1), says: make(chan struct{}), done: make(chan struct{})}
 	s.filter = wire.NewExitFilter(&s.err, token)
 	r, w := io.Pipe()
 	read := make(chan struct{})
@@ -337,6 +349,8 @@ func newStreams(from io.Reader, token string) *streams {
 			s.first <- line
 		}
 		close(s.first)
+		_, _ = lines.Peek(1)
+		close(s.says)
 		_, _ = io.Copy(&s.out, lines)
 	}()
 	go func() {
