@@ -125,7 +125,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	}
 	wrong := append(append(t.obstacles, conflicts(pl)...), denied...)
 	if !pl.Destroy {
-		wrong = append(wrong, t.spec.EvalChecks(t.compiled.Live(kept(pl)))...)
+		wrong = append(wrong, t.spec.EvalChecks(t.compiled.Live(kept(pl, t.snap)))...)
 	}
 	if f.format == formatText {
 		u.print(u.out.Plan(pl, view))

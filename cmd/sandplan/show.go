@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/hclspec"
-	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/permission"
 )
 
@@ -153,33 +151,6 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 	}
 	u.print(doc)
 	return exitOK
-}
-
-// planDocument is a plan for programs.
-func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics) {
-	var outs map[string]hclspec.Output
-	var checks []hclspec.CheckResult
-	var diags hcl.Diagnostics
-	if !pl.Destroy { // nothing is compiled then, and no output has a value afterwards
-		live := t.compiled.Live(kept(pl))
-		outs, diags = t.spec.EvalOutputs(live)
-		checks = t.spec.CheckResults(live)
-	}
-	return machine.Document(machine.NewPlan(machine.PlanInput{
-		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Outputs: outputs(outs), Variables: variables(t.spec),
-		Configuration: machine.NewConfiguration(t.spec), Checks: machine.NewChecks(checks), Version: a.version, Now: a.now(),
-	})), diags
-}
-
-// kept are the IDs of the objects that stay what they are.
-func kept(pl *planner.Plan) planner.IDs {
-	ids := planner.IDs{}
-	for _, c := range pl.Changes {
-		if c.Action == planner.ActionNoOp || c.Action == planner.ActionRestore {
-			ids[c.Addr] = c.Object.ID
-		}
-	}
-	return ids
 }
 
 // variables are the inputs of a configuration with their values, those of sensitive ones left out.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/planner"
@@ -179,10 +180,39 @@ type variable struct {
 }
 
 type outputChange struct {
-	Actions        []string `json:"actions"`
-	After          any      `json:"after"`
-	AfterUnknown   bool     `json:"after_unknown"`
-	AfterSensitive bool     `json:"after_sensitive"`
+	Actions         []string `json:"actions"`
+	Before          any      `json:"before"`
+	After           any      `json:"after"`
+	AfterUnknown    bool     `json:"after_unknown"`
+	BeforeSensitive bool     `json:"before_sensitive"`
+	AfterSensitive  bool     `json:"after_sensitive"`
+}
+
+// newOutputChanges are what becomes of the outputs. One of which nothing was known before is new.
+func newOutputChanges(was, will []render.Output) map[string]outputChange {
+	out := map[string]outputChange{}
+	earlier, before, after := map[string]cty.Value{}, NewOutputs(was), NewOutputs(will)
+	for _, o := range was {
+		earlier[o.Name] = o.Value
+	}
+	for _, o := range will {
+		now := after[o.Name]
+		change := outputChange{Actions: []string{"create"}, AfterSensitive: o.Sensitive, AfterUnknown: !o.Sensitive && now.Value == nil}
+		if now.Value != nil {
+			change.After = now.Value
+		}
+		if v, there := earlier[o.Name]; there && v.IsWhollyKnown() {
+			change.Actions, change.BeforeSensitive = []string{"update"}, before[o.Name].Sensitive
+			if before[o.Name].Value != nil {
+				change.Before = before[o.Name].Value
+			}
+			if o.Value.IsWhollyKnown() && o.Value.RawEquals(v) {
+				change.Actions = []string{"no-op"}
+			}
+		}
+		out[o.Name] = change
+	}
+	return out
 }
 
 // Plan is the document of show -json PLAN.
@@ -207,10 +237,11 @@ type Plan struct {
 
 // PlanInput is what the document of a plan is made from.
 type PlanInput struct {
-	Plan      *planner.Plan
-	Snapshot  planner.Snapshot
-	Outputs   []render.Output
-	Variables []Variable
+	Plan     *planner.Plan
+	Snapshot planner.Snapshot
+	// Before are the outputs of what the engine has now, Outputs those of what it will have.
+	Before, Outputs []render.Output
+	Variables       []Variable
 	// Permissions are what every agent may do.
 	Permissions []permission.Report
 	// Configuration is what it was made from, Checks what came of its checks.
@@ -231,7 +262,7 @@ type Variable struct {
 func NewPlan(in PlanInput) Plan {
 	p := Plan{
 		FormatVersion: FormatVersion, Version: in.Version, Scope: scope(in.Plan.Scope), EngineID: in.Plan.EngineID,
-		Variables: map[string]variable{}, Drift: []resourceChange{}, Changes: []resourceChange{}, Outputs: map[string]outputChange{},
+		Variables: map[string]variable{}, Drift: []resourceChange{}, Changes: []resourceChange{}, Outputs: newOutputChanges(in.Before, in.Outputs),
 		Prior: NewState(in.Snapshot, in.Version), Timestamp: in.Now.UTC().Format(time.RFC3339),
 		Applyable: !in.Plan.Empty() && len(in.Plan.Conflicts()) == 0, Errored: len(in.Plan.Conflicts()) > 0,
 		Permissions: NewPermissions(in.Permissions), Configuration: in.Configuration, Checks: in.Checks,
@@ -249,13 +280,6 @@ func NewPlan(in PlanInput) Plan {
 	}
 	for _, c := range in.Plan.Changes {
 		p.add(c, before, after)
-	}
-	for name, o := range p.Planned.Outputs {
-		change := outputChange{Actions: []string{"create"}, AfterSensitive: o.Sensitive, AfterUnknown: !o.Sensitive && o.Value == nil}
-		if o.Value != nil {
-			change.After = o.Value
-		}
-		p.Outputs[name] = change
 	}
 	return p
 }

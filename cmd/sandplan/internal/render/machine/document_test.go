@@ -127,6 +127,45 @@ func TestPlanDocument(t *testing.T) {
 	}
 }
 
+// TestOutputChanges: an output is new, differs or stays, as people who know other plans expect, and nothing
+// secret is told on the way.
+func TestOutputChanges(t *testing.T) {
+	text := func(s string) cty.Value { return cty.StringVal(s) }
+	partly := cty.TupleVal([]cty.Value{text("a"), cty.UnknownVal(cty.String)})
+	absent := cty.NilVal
+	for _, tt := range []struct {
+		was, will cty.Value
+		action    string
+		unknown   bool
+		before    string
+		reason    string
+	}{
+		{absent, text("a"), "create", false, "", "nothing was applied yet"},
+		{cty.UnknownVal(cty.String), text("a"), "create", false, "", "what it is about was not there"},
+		{partly, text("a"), "create", false, "", "a part of what it is about was not there"},
+		{text("a"), text("a"), "no-op", false, `"a"`, "nothing changes"},
+		{text("a"), text("b"), "update", false, `"a"`, "another value"},
+		{text("1"), cty.NumberIntVal(1), "update", false, `"1"`, "another type"},
+		{text("a"), cty.UnknownVal(cty.String), "update", true, `"a"`, "what it is about is replaced"},
+		{cty.NullVal(cty.String), cty.NullVal(cty.String), "no-op", false, "null", "null is a value"},
+	} {
+		for _, sensitive := range []bool{false, true} {
+			var was []render.Output
+			if tt.was != absent {
+				was = []render.Output{{Name: "o", Value: tt.was, Sensitive: sensitive}}
+			}
+			c := newOutputChanges(was, []render.Output{{Name: "o", Value: tt.will, Sensitive: sensitive}})["o"]
+			if len(c.Actions) != 1 || c.Actions[0] != tt.action || c.AfterUnknown != (tt.unknown && !sensitive) || c.AfterSensitive != sensitive {
+				t.Errorf("%s, sensitive %t: %+v, want %s", tt.reason, sensitive, c, tt.action)
+			}
+			before, _ := c.Before.(json.RawMessage)
+			if sensitive && (c.Before != nil || c.After != nil || c.BeforeSensitive != (tt.action != "create")) || !sensitive && string(before) != tt.before {
+				t.Errorf("%s, sensitive %t: before %s, want %s; %+v", tt.reason, sensitive, before, tt.before, c)
+			}
+		}
+	}
+}
+
 func actionsOf(p Plan) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range p.Changes {
