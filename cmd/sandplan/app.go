@@ -115,6 +115,7 @@ func (a *app) action(f func(cmd *cobra.Command, args []string) int) func(*cobra.
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	var asked bool
 	root := &cobra.Command{
 		Use:           "sandplan",
 		Short:         "Sandboxes for AI agents, declared in HCL and proven before every start",
@@ -122,8 +123,12 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
+			case asked:
+				a.code = a.printVersion(cmd.Context(), false)
+				return nil
 			}
 			return cmd.Help()
 		},
@@ -131,6 +136,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(a.help)
+	root.Flags().BoolVarP(&asked, "version", "v", false, "as the command version")
 	pf := root.PersistentFlags()
 	pf.StringVar(&a.global.config, "config", a.getenv("SANDPLAN_CONFIG"), "the configuration, a file or directory `path` (SANDPLAN_CONFIG)")
 	pf.StringVar(&a.global.workspace, "workspace", a.getenv("SANDPLAN_WORKSPACE"), "the workspace, a `name` (SANDPLAN_WORKSPACE; \"default\")")

@@ -58,30 +58,27 @@ func doubleDashes(args []string) []string {
 	return out
 }
 
-// nearest is the name that was probably meant, or "".
+// nearest is the name that was probably meant, or "". Two letters of three that differ are another word, unless
+// they only changed places.
 func nearest(given string, names []string) string {
 	best, dist := "", 3
 	if len(given) > 64 {
 		return ""
 	}
 	for _, n := range names {
-		if d := levenshtein.Distance(given, n, nil); d < dist {
+		d := levenshtein.Distance(given, n, nil)
+		if d < dist && (d < 2 || len(given) > 3 || sameLetters(given, n)) {
 			best, dist = n, d
 		}
 	}
 	return best
 }
 
-// instead says what to use for commands that people know from Terraform and that have no place here.
-var instead = map[string]string{
-	"refresh":   "sandplan keeps no state that could be stale; use \"sandplan drift\" to compare the engine with what was applied",
-	"taint":     "use \"sandplan apply -replace=ADDRESS\"",
-	"untaint":   "nothing is ever marked; \"-replace=ADDRESS\" holds for one plan",
-	"import":    "sandplan never adopts objects that it has not made; remove them and run \"sandplan apply\"",
-	"workspace": "use \"-workspace=NAME\" or SANDPLAN_WORKSPACE; \"sandplan state list -all\" lists what is there",
-	"login":     "credentials belong to vendors; see the credential block",
-	"providers": "there is one provider, docker, and it is built in",
-	"get":       "there are no modules to fetch; \"sandplan init\" pins images",
+func sameLetters(a, b string) bool {
+	x, y := []byte(a), []byte(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
 }
 
 func unknownCommand(root *cobra.Command, name string) error {
@@ -99,14 +96,6 @@ func unknownCommand(root *cobra.Command, name string) error {
 		message += fmt.Sprintf("; did you mean %q?", n)
 	}
 	return misuse("", "%s", message)
-}
-
-// refusedFlags are options that Terraform has and that would be a lie here.
-var refusedFlags = map[string]string{
-	"refresh":      "a plan that did not look at the engine is worth nothing here",
-	"refresh-only": "use \"sandplan drift\", which reports and changes nothing",
-	"lock":         "a change without the lock could meet another one half-way",
-	"state":        "there is no state file: the engine is the state",
 }
 
 // name is a command as the user types it, without sandplan itself.
@@ -139,7 +128,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 func unknownFlag(cmd *cobra.Command, given string) error {
 	message := fmt.Sprintf("%s has no option -%s", cmd.CommandPath(), given)
-	if text, known := refusedFlags[given]; known {
+	if text := flagHabit(name(cmd), given); text != "" {
 		return misuse(name(cmd), "%s: %s", message, text)
 	}
 	names := []string{"chdir"}

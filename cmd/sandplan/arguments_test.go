@@ -73,6 +73,15 @@ func TestUsage(t *testing.T) {
 		{"plna", 1, `did you mean "plan"?`, "the nearest command"},
 		{"refresh", 1, `use "sandplan drift"`, "what to use instead"},
 		{"taint x", 1, "-replace=ADDRESS", "what to use instead"},
+		{"foo", 1, "there is no command \"foo\"\n", "two letters of three are another word"},
+		{"up", 1, "use \"sandplan apply\"", "a word of Docker"},
+		{"exec x", 1, "sandplan dispatch", "a word of Docker"},
+		{"state rm x", 1, "there is no state file", "a command of a command that Terraform has"},
+		{"init -backend=false", 1, "no backend", "an option that Terraform has"},
+		{"plan -parallelism=3", 1, "takes no lock; it is one of apply", "an option of another command"},
+		{"graph -type=plan", 1, "-plan=FILE", "an option that Terraform has"},
+		{"destroy -force", 1, "-auto-approve", "an option that Terraform had"},
+		{"plan -version", 1, "no option -version", "it stands alone"},
 		{"plan -otu=x", 1, "did you mean -out?", "the nearest option"},
 		{"plan -refresh=false", 1, "worth nothing", "a plan that does not look is refused"},
 		{"plan -refresh-only", 1, "sandplan drift", "drift is the report"},
@@ -111,6 +120,15 @@ func TestUsage(t *testing.T) {
 		}
 		if last := lastLine(r.stderr); tt.code == 125 != strings.HasPrefix(last, "sandplan: ") {
 			t.Errorf("%q: the last line is %q; it begins with sandplan: exactly when a run was refused", tt.args, last)
+		}
+	}
+}
+
+// TestVersionFlag: it is what every other program has.
+func TestVersionFlag(t *testing.T) {
+	for _, flag := range []string{"-version", "--version", "-v"} {
+		if r := newTestApp(t).do(flag); r.code != 0 || !strings.HasPrefix(r.stdout, "sandplan 0.1.0-test on ") {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", flag, r.code, r.stdout, r.stderr)
 		}
 	}
 }

@@ -28,7 +28,9 @@ func (a *app) stateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				hint := ""
-				if n := nearest(args[0], []string{"list", "show"}); n != "" {
+				if text, known := insteadOfState[args[0]]; known {
+					hint = ": " + text
+				} else if n := nearest(args[0], []string{"list", "show"}); n != "" {
 					hint = fmt.Sprintf("; did you mean %q?", n)
 				}
 				return misuse(name(cmd), "there is no command %q of state; it has list and show%s", args[0], hint)
