@@ -109,6 +109,7 @@ func tidy(diags hcl.Diagnostics) hcl.Diagnostics {
 	seen := map[identity]bool{}
 	var out hcl.Diagnostics
 	for _, d := range diags {
+		explain(d)
 		id := identity{severity: d.Severity, summary: d.Summary, detail: d.Detail}
 		if d.Subject != nil {
 			id.file, id.start, id.end = d.Subject.Filename, d.Subject.Start.Byte, d.Subject.End.Byte
