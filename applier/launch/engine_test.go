@@ -26,7 +26,7 @@ func TestRealExitCodes(t *testing.T) {
 		"answer":    {[]string{"exit=42"}, "", 42, false, "", "the agent's own code"},
 		"mimic":     {[]string{"warn=sandplan: all is well", "exit=125"}, "", 125, false, "", "an agent that talks like sandplan"},
 		"ro":        {[]string{"write=/work/x:y"}, "", 1, false, "", "review mounts the worktree read-only"},
-		"slow":      {[]string{"say=begin", "sleep=1h"}, "timeout = \"2s\"", 124, true, "begin\n", "the declared timeout"},
+		"slow":      {[]string{"say=begin", "sleep=1h"}, "timeout = \"5s\"", 124, true, "begin\n", "the declared timeout"},
 		"deaf":      {[]string{"ignore", "sleep=1h"}, "timeout = \"2s\"", 124, true, "", "an agent that ignores SIGTERM"},
 		"loud":      {[]string{"print=2GiB"}, "limits {\n output = \"64KiB\"\n }", 119, true, "", "the output bound"},
 		"big":       {[]string{"eat=512MiB"}, "limits {\n memory = \"64MiB\"\n }", 137, true, "", "out of memory"},

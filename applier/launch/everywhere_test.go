@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // everywhere is the host's end: listeners at all of its addresses that remember who came.
@@ -116,7 +115,7 @@ func (e *everywhere) requireSilence(t *testing.T, got map[string]string) {
 		fmt.Fprint(c, "canary")
 		_ = c.Close()
 	}
-	within(t, 10*time.Second, "the host hears itself", func() bool {
+	within(t, soon, "the host hears itself", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return len(e.came) >= 2

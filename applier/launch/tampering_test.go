@@ -128,9 +128,9 @@ func (w *world) writeShim(t *testing.T) {
 // gate refuses, or the proof fails, and no swapped program ever gets the prompt.
 func TestRealSwap(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 7, map[string][]string{"job": {"sleep=2s"}}, nil)
+	w := newWorld(t, 7, map[string][]string{"job": {"await=/work/seen"}}, nil)
 	w.apply()
-	binary := w.shimBinary()
+	binary, seen := w.shimBinary(), filepath.Join(w.tree, "seen")
 	good, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +138,9 @@ func TestRealSwap(t *testing.T) {
 	swapped := binary + ".swapped"
 	refused := 0
 	for wait := 0; wait <= 600; wait += 150 {
+		if err := os.RemoveAll(seen); err != nil {
+			t.Fatal(err)
+		}
 		// A file of its own: the running one is busy, and whoever swaps it does not write into it.
 		if err := errors.Join(os.WriteFile(swapped, append(good[:len(good):len(good)], 'x'), 0o555), os.Chmod(swapped, 0o555)); err != nil {
 			t.Fatal(err)
@@ -164,6 +167,9 @@ func TestRealSwap(t *testing.T) {
 			if running, err := os.ReadFile("/proc/" + pid + "/exe"); err != nil || !bytes.Equal(running, good) {
 				t.Errorf("swapped %d ms after the proxy was ready: another program got the prompt (%v)\n%s", wait, err, stderr.bytes())
 			}
+		}
+		if err := os.WriteFile(seen, nil, 0o644); err != nil {
+			t.Fatal(err)
 		}
 		_ = cmd.Wait()
 		switch code := cmd.ProcessState.ExitCode(); code {
