@@ -78,11 +78,18 @@ func (n *neighbours) looks(ctx context.Context) map[string]func() (string, error
 	}
 }
 
-// TestNeighboursComeAndGo starts and ends proxies on an uplink again and again while others look: no look
-// may take them for strangers.
+// TestNeighboursComeAndGo starts and ends proxies on an uplink again and again, each under its lease as runs
+// do, while others look: no look may take them for strangers.
 func TestNeighboursComeAndGo(t *testing.T) {
 	e := openEngine(t)
 	n := newNeighbours(t, e, 44)
+	for _, inv := range []planner.Address{"invocation.a", "invocation.b", "invocation.c"} {
+		lease, err := e.LockInvocation(t.Context(), n.s, inv, "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lease.Release(context.Background()) })
+	}
 	ctx, over := context.WithCancel(t.Context())
 	var moving, looking sync.WaitGroup
 	for _, id := range n.proxies {
@@ -111,13 +118,24 @@ func TestNeighboursComeAndGo(t *testing.T) {
 			}
 		}
 	})
-	for depth, look := range n.looks(t.Context()) {
+	// A look that asks for the network again has met somebody on the way. Five of each kind are enough, and
+	// eight where nobody is in a hurry.
+	const enough, most = 5, 8
+	for depth := range n.looks(t.Context()) {
+		p := dockertest.NewProxy(t, dockertest.Socket(t))
+		look := (&neighbours{e: openSocket(t, p.Socket), s: n.s, uplink: n.uplink}).looks(t.Context())[depth]
 		looking.Go(func() {
-			for range 15 {
+			looks, met := 0, 0
+			for ; looks < most && met < enough; looks++ {
+				before := p.Count("^GET /networks/[0-9a-f]{64}$")
 				if got, err := look(); got != "" || err != nil {
 					t.Errorf("%s: %s %v", depth, got, err)
 				}
+				if p.Count("^GET /networks/[0-9a-f]{64}$")-before > 1 {
+					met++
+				}
 			}
+			t.Logf("%s: %d of %d looks met somebody on the way", depth, met, looks)
 		})
 	}
 	looking.Wait()
