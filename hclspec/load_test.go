@@ -297,7 +297,7 @@ vendor "claude" { image = var.gone }
 nonsense "x" {}
 `
 	head, diags := ReadHead(Source{Path: "/conf", Cwd: "/", FS: memory(map[string]string{"sandplan.hcl": broken})})
-	if len(diags) > 0 || head.Project.V != "kept" || head.Host.V != "unix:///run/x.sock" {
+	if len(diags) > 0 || head.Project.V != "kept" || head.Host.V != "unix:///run/x.sock" || head.Dir != "/conf" {
 		t.Errorf("got %+v %v", head, diags)
 	}
 	head, diags = ReadHead(Source{Path: "/conf", Cwd: "/", FS: memory(map[string]string{"sandplan.hcl": strings.Replace(broken, `"unix:///run/x.sock"`, "var.needed", 1)})})

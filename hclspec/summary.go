@@ -5,7 +5,7 @@ package hclspec
 // (syntax, unknown arguments and blocks, wrong calls) come on top.
 const (
 	// Files.
-	ConfigNotFound    = "Configuration not found"
+	ConfigNotFound    = "Configuration not readable"
 	NoConfiguration   = "No configuration files"
 	VarFileUnreadable = "Variable file not readable"
 	InvalidLock       = "Invalid lock file"

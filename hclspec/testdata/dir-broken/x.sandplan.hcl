@@ -1,4 +1,4 @@
-# ELSEWHERE testdata/dir-broken/sandplan.hcl:1 ERROR: Configuration not found
+# ELSEWHERE testdata/dir-broken/sandplan.hcl:1 ERROR: Configuration not readable
 sandplan {
   project = "broken"
 }
