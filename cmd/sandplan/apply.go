@@ -192,8 +192,8 @@ func (a *app) walk(in interrupts, u *ui, pl *planner.Plan, p applier.Provider, h
 
 // lockScope takes the lock of the scope.
 func (a *app) lockScope(in interrupts, u *ui, e *docker.Engine, s planner.Scope, op string, limit time.Duration) (*docker.Lock, error) {
-	return waitForLock(in.firstContext(), limit, func(i planner.LockInfo) { u.print(u.out.Waiting("the scope "+s.String(), i)) },
-		func(ctx context.Context) (*docker.Lock, error) { return e.LockScope(context.WithoutCancel(ctx), s, op) })
+	wait := lockWait{limit: limit, gone: e.AwaitUnlock, waiting: func(i planner.LockInfo) { u.print(u.out.Waiting("the scope "+s.String(), i)) }}
+	return waitForLock(in.firstContext(), wait, func(ctx context.Context) (*docker.Lock, error) { return e.LockScope(ctx, s, op) })
 }
 
 // release gives a lock back, whatever has happened: the command may be on its way out because of Ctrl-C.

@@ -15,7 +15,7 @@ import (
 )
 
 // params are what one run is made of: the declaration, the engine, and the ways to ask for more.
-func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte) (launch.Params, error) {
+func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte, mine turn) (launch.Params, error) {
 	scope, addr := scopeOf(spec), planner.Address(inv.Address)
 	p := launch.Params{
 		Scope: scope, Origin: a.origin(spec.Dir), Version: a.version, Invocation: inv, Runner: f.runner,
@@ -45,11 +45,11 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		}
 		return c, nil
 	}
-	waiting := func(what string) func(planner.LockInfo) {
-		return func(i planner.LockInfo) { u.printErr(u.err.Waiting(what, i)) }
-	}
+	wait := lockWait{limit: f.lockTimeout, turn: mine, gone: engine.AwaitUnlock, waiting: func(i planner.LockInfo) {
+		u.printErr(u.err.Waiting("the scope "+scope.String(), i))
+	}}
 	p.LockScope = func(ctx context.Context) (launch.Lock, error) {
-		return waitForLock(ctx, f.lockTimeout, waiting("the scope "+scope.String()), func(ctx context.Context) (launch.Lock, error) {
+		return waitForLock(ctx, wait, func(ctx context.Context) (launch.Lock, error) {
 			return plainLock(engine.LockScope(ctx, scope, operation(f)))
 		})
 	}

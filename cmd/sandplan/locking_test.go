@@ -3,12 +3,18 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
 )
+
+// silent is an engine that does not tell when a lock is gone.
+func silent(ctx context.Context, _ string) bool { <-ctx.Done(); return false }
 
 func TestWaitForLock(t *testing.T) {
 	held := &planner.LockedError{What: "the scope p/default", Info: planner.LockInfo{Who: "other@host"}}
@@ -38,7 +44,8 @@ func TestWaitForLock(t *testing.T) {
 				time.AfterFunc(time.Second, cancel)
 			}
 			start, tries, told := time.Now(), 0, 0
-			_, err := waitForLock(ctx, tt.limit, func(planner.LockInfo) { told++ }, func(context.Context) (int, error) {
+			wait := lockWait{limit: tt.limit, waiting: func(planner.LockInfo) { told++ }, gone: silent}
+			_, err := waitForLock(ctx, wait, func(context.Context) (int, error) {
 				tries++
 				if tt.free >= 0 && time.Since(start) >= tt.free {
 					return 1, nil
@@ -50,4 +57,105 @@ func TestWaitForLock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaitForLockIsTold: the end of a lock is told by the engine, and then it is taken at once, however
+// long it was waited for.
+func TestWaitForLockIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const busy = 90*time.Second + 123*time.Millisecond
+		start, free := time.Now(), make(chan struct{})
+		time.AfterFunc(busy, func() { close(free) })
+		wait := lockWait{limit: 5 * time.Minute, gone: func(ctx context.Context, id string) bool {
+			if id != "lock" {
+				t.Errorf("it waits for the end of %q", id)
+			}
+			select {
+			case <-free:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}}
+		_, err := waitForLock(t.Context(), wait, func(context.Context) (int, error) {
+			if time.Since(start) < busy {
+				return 0, &planner.LockedError{Info: planner.LockInfo{ID: "lock"}}
+			}
+			return 1, nil
+		})
+		if err != nil || time.Since(start) != busy {
+			t.Errorf("%v after %s, want the lock after %s", err, time.Since(start), busy)
+		}
+	})
+}
+
+// TestWaitForLockInTurn: of twenty who want the same lock at once, and hold it for a second each, each gets
+// it in its turn, one asks at a time, and no time is lost in between. The one for whom there is not enough
+// time is told who holds it.
+func TestWaitForLockInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many, hold = 20, time.Second
+		start, order := time.Now(), newTurn()
+		lock, asking := make(chan struct{}, 1), 0
+		var got []int
+		var all sync.WaitGroup
+		gone := func(ctx context.Context, _ string) bool {
+			if asking++; asking > 1 {
+				t.Errorf("%d ask the engine at once", asking)
+			}
+			defer func() { asking-- }()
+			select {
+			case lock <- struct{}{}:
+				<-lock
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		want := func(limit time.Duration) error {
+			_, err := waitForLock(t.Context(), lockWait{limit: limit, turn: order, gone: gone}, func(context.Context) (int, error) {
+				select {
+				case lock <- struct{}{}:
+					return 1, nil
+				default:
+					return 0, &planner.LockedError{}
+				}
+			})
+			return err
+		}
+		for i := range many {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if err := want(5 * time.Minute); err != nil {
+					t.Errorf("%d: %v", i, err)
+					return
+				}
+				got = append(got, i)
+				time.Sleep(hold)
+				<-lock
+			})
+		}
+		time.Sleep(500 * time.Millisecond)
+		if err := want(2 * time.Second); !errors.As(err, new(*planner.LockedError)) || time.Since(start) != 2500*time.Millisecond {
+			t.Errorf("without enough time: %v after %s, want the holder after 2.5 s", err, time.Since(start))
+		}
+		all.Wait()
+		if !slices.IsSorted(got) || len(got) != many || time.Since(start) > many*hold+10*time.Millisecond {
+			t.Errorf("they had it in the order %v, in %s", got, time.Since(start))
+		}
+	})
+}
+
+// TestWaitForLockGivesUpOnSilence: an engine that does not answer a try is not waited for without end.
+func TestWaitForLockGivesUpOnSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := waitForLock(t.Context(), lockWait{limit: 5 * time.Minute, gone: silent}, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not answer within 1m0s") || time.Since(start) != time.Minute {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
 }

@@ -200,9 +200,10 @@ func readLimited(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// runOne runs one invocation and returns its exit code.
-func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte) int {
-	p, err := a.params(in, u, f, spec, engine, inv, prompt)
+// runOne runs one invocation and returns its exit code. Those that run at once share the turn at the scope's
+// lock; nil for one alone.
+func (a *app) runOne(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte, t turn) int {
+	p, err := a.params(in, u, f, spec, engine, inv, prompt, t)
 	if err != nil {
 		u.fail(err)
 		return a.refused(u, inv.Address+" cannot be run")

@@ -19,15 +19,16 @@ const runParallelism = 10
 // others. The exit code is that of the first, in the order given, that did not end with 0.
 func (a *app) runAll(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, invs []hclspec.Invocation, prompt []byte) int {
 	if len(invs) == 1 {
-		return a.runOne(in, u, f, spec, engine, invs[0], prompt)
+		return a.runOne(in, u, f, spec, engine, invs[0], prompt, nil)
 	}
 	u.together = true
+	lock := newTurn()
 	codes := make([]int, len(invs))
 	var g errgroup.Group
 	g.SetLimit(cmp.Or(f.parallelism, runParallelism)) // dispatch has no such option
 	for i, inv := range invs {
 		g.Go(func() error {
-			codes[i] = a.runOne(in, u, f, spec, engine, inv, prompt)
+			codes[i] = a.runOne(in, u, f, spec, engine, inv, prompt, lock)
 			return nil
 		})
 	}

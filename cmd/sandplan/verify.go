@@ -156,12 +156,13 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 			return plainProbe(engine.StartProbe(ctx, scope, place, stdout, stderr))
 		},
 		LockScope: func(ctx context.Context, scope planner.Scope, op string) (launch.Lock, error) {
-			return waitForLock(ctx, verifyLockTimeout, func(planner.LockInfo) {}, func(ctx context.Context) (launch.Lock, error) {
-				return plainLock(engine.LockScope(context.WithoutCancel(ctx), scope, op)) // half a lock is one that nobody holds
+			wait := lockWait{limit: verifyLockTimeout, gone: engine.AwaitUnlock}
+			return waitForLock(ctx, wait, func(ctx context.Context) (launch.Lock, error) {
+				return plainLock(engine.LockScope(ctx, scope, op))
 			})
 		},
 		LockLease: func(ctx context.Context, scope planner.Scope, inv planner.Address) (launch.Lock, error) {
-			return plainLock(engine.LockInvocation(context.WithoutCancel(ctx), scope, inv, "verify"))
+			return plainLock(engine.LockInvocation(ctx, scope, inv, "verify"))
 		},
 		Apply: func(ctx context.Context, c verify.Compiled, pl *planner.Plan, l launch.Lock) error {
 			var p applier.Provider = remover{engine}
