@@ -159,9 +159,7 @@ func (r *run) tidy(ctx context.Context) {
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, StartLimit)
-	defer cancel()
-	err := r.underScopeLock(ctx, func(lock Lock) error {
+	err := r.underScopeLock(ctx, func(ctx context.Context, lock Lock) error {
 		if err := r.look(ctx); err != nil {
 			return err
 		}
@@ -203,13 +201,31 @@ func (r *run) dispose(ctx context.Context, lock Lock) error {
 	return nil
 }
 
-func (r *run) underScopeLock(ctx context.Context, do func(Lock) error) error {
-	lock, err := r.LockScope(ctx)
+// underScopeLock does something that has its own time once the lock is held: when many runs end at once,
+// the last of them waits for all others. Who wants an end at once does not wait for the lock.
+func (r *run) underScopeLock(ctx context.Context, do func(context.Context, Lock) error) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	held := make(chan struct{})
+	go func() {
+		select {
+		case <-r.Kill:
+			cancel()
+		case <-held:
+		}
+	}()
+	lock, err := r.LockScope(waiting)
+	close(held)
+	if err != nil && waiting.Err() != nil {
+		return errors.New("it was not waited for the lock of the scope any more")
+	}
 	if err != nil {
 		return err
 	}
 	defer r.release(ctx, lock, "the lock of the scope "+r.Scope.String())
-	return do(lock)
+	limited, end := context.WithTimeout(ctx, StartLimit)
+	defer end()
+	return do(limited, lock)
 }
 
 // releaseScope gives the scope lock back after the start: from here on the lease protects the run.

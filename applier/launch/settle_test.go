@@ -149,6 +149,48 @@ func TestAfterRun(t *testing.T) {
 	}
 }
 
+// TestSettleWaitsForItsTurn: when many runs end at once, the last waits for all others before it can arm
+// its invocation again. That is no part of the time that this may take; and nobody who wants an end at
+// once is kept by it.
+func TestSettleWaitsForItsTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait, kill time.Duration // after the run began
+		most       time.Duration
+		applied    []string
+		unsettled  string
+	}{
+		"its turn comes":  {4 * time.Minute, 0, 5 * time.Minute, rearmed, ""},
+		"an end at once":  {4 * time.Minute, time.Minute, time.Minute, nil, "not waited for"},
+		"nobody in front": {0, 0, time.Second, rearmed, ""},
+	} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			take := b.LockScope
+			b.LockScope = func(ctx context.Context) (Lock, error) {
+				if len(b.scopes) == 1 { // the second time: after the end
+					select {
+					case <-time.After(c.wait):
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				}
+				return take(ctx)
+			}
+			if c.kill > 0 {
+				time.AfterFunc(c.kill, func() { close(b.killChannel) })
+			}
+			began := time.Now()
+			res := b.run(t.Context())
+			if res.Code != 0 || time.Since(began) > c.most || !slices.Equal(b.applied(), c.applied) {
+				t.Errorf("%s: code %d after %s, applied %q, want %q", name, res.Code, time.Since(began), b.applied(), c.applied)
+			}
+			if (res.Unsettled == nil) != (c.unsettled == "") || res.Unsettled != nil && !strings.Contains(res.Unsettled.Error(), c.unsettled) {
+				t.Errorf("%s: unsettled %v, want %q", name, res.Unsettled, c.unsettled)
+			}
+		})
+	}
+}
+
 func TestDriftWhileRunningIsLeftToBeLookedAt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := newBench(t)
