@@ -182,3 +182,58 @@ func TestLinkIsLost(t *testing.T) {
 		}
 	})
 }
+
+// TestLooksLeaveRoom: a sandbox is looked at once a second; where a look takes long, or where what others do
+// asks for one again and again, looks leave the engine time for other things.
+func TestLooksLeaveRoom(t *testing.T) {
+	const ran = 60 * time.Second
+	for name, c := range map[string]struct {
+		takes, uplink time.Duration // one look; how often others come and go, 0 never
+		least, most   int
+	}{
+		"idle":         {0, 0, 55, 61},
+		"busy engine":  {time.Second, 0, 10, 13},
+		"lost machine": {5 * time.Second, 0, 4, 5},
+		"many others":  {10 * time.Millisecond, 50 * time.Millisecond, 200, 300},
+		"both":         {time.Second, 50 * time.Millisecond, 28, 31},
+	} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			b.agentProgram(shimProgram(goodReport, runFor(ran, 0)))
+			b.Timeout = 2 * ran
+			var running atomic.Bool
+			b.Events = func(e Event) {
+				if e.Kind == EventRunning {
+					running.Store(true)
+				}
+			}
+			looks := 0
+			b.before = func(_ context.Context, call string, _ int) error {
+				if running.Load() && strings.HasPrefix(call, "recheck") {
+					looks++
+					time.Sleep(c.takes)
+				}
+				return nil
+			}
+			over := make(chan struct{})
+			defer close(over)
+			if c.uplink > 0 {
+				go func() {
+					for {
+						select {
+						case <-time.After(c.uplink):
+							b.mu.Lock()
+							b.signal("network", "connect", b.object(planner.AddrUplink).ID, "another")
+							b.mu.Unlock()
+						case <-over:
+							return
+						}
+					}
+				}()
+			}
+			if res := b.run(t.Context()); res.Code != 0 || looks < c.least || looks > c.most {
+				t.Errorf("%s: code %d (%v), %d looks in %s, want %d to %d", name, res.Code, res.Decision, looks, ran, c.least, c.most)
+			}
+		})
+	}
+}

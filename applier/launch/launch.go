@@ -18,6 +18,11 @@ const (
 	StartLimit = 60 * time.Second
 	// RecheckEvery is how often a running sandbox is looked at.
 	RecheckEvery = time.Second
+	// On a machine where a look takes long, looks take at most one part in lookShare of the time, but come
+	// recheckMost apart at most; lookPause stands between two of them that events ask for.
+	lookShare   = 4
+	recheckMost = 10 * time.Second
+	lookPause   = 200 * time.Millisecond
 	// Grace is how long an agent has to end after it was asked to.
 	Grace = 10 * time.Second
 	// settleLimit bounds each step of tidying up: an engine that does not answer is reported, not

@@ -140,17 +140,13 @@ func (r *run) preferNaturalEnd() {
 // relook looks at the running sandbox again and again, at once when something has happened to it, and
 // sends what it finds, once. An engine that does not answer is forgiven for a while.
 func (r *run) relook(ctx context.Context, found chan<- *Decision) {
-	tick := time.NewTicker(RecheckEvery)
-	defer tick.Stop()
 	heard, read := time.Now(), time.Time{}
 	joined := time.Time{} // since when there is somebody who may have got hold of the program
-	for {
-		select {
-		case <-ctx.Done():
+	for took := time.Duration(0); ; {
+		if !r.pauseLooking(ctx, took) {
 			return
-		case <-tick.C:
-		case <-r.meddling.kick:
 		}
+		began := time.Now()
 		d := r.lookInTime(ctx, false, &heard, engineLimit)
 		if r.meddling.joined.Swap(false) && joined.IsZero() {
 			joined = time.Now()
@@ -168,6 +164,31 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 			found <- d
 			return
 		}
+		took = time.Since(began)
+	}
+}
+
+// pauseLooking waits until the next look is due, after one that took some time. Where many agents run, what
+// one of them does makes the others look, too, and all of them ask one engine: without pauses their looks
+// would keep it from starting the next. What is done to this run's own containers is told by the events
+// themselves, and waits for no look.
+func (r *run) pauseLooking(ctx context.Context, took time.Duration) bool {
+	due := time.NewTimer(min(max(RecheckEvery, lookShare*took), recheckMost))
+	defer due.Stop()
+	rest := time.NewTimer(min(max(lookPause, took), RecheckEvery))
+	defer rest.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due.C:
+		return true
+	case <-r.meddling.kick:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-rest.C:
+		return true
 	}
 }
 
