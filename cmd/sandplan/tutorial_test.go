@@ -35,7 +35,7 @@ func TestTutorial(t *testing.T) {
 		script += codeRemark.ReplaceAllString(b[1], "code=0; $1 || code=$$?; [ $$code = $2 ] || { echo \"exit code $$code, not $2: $1\"; exit 1; }")
 	}
 	bin, dir := build(t), t.TempDir()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	env := append(os.Environ(), "BIN="+bin, "PATH="+bin+":"+os.Getenv("PATH"), "DOCKER_HOST=unix://"+socket, "SANDPLAN_IN_AUTOMATION=1")
 	clean := func() {
