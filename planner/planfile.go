@@ -290,7 +290,12 @@ func WriteWhole(path, what string, encode func(io.Writer) error) (err error) {
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".sandplan-"+what+"-*") // mode 0600
 	if err != nil {
-		return fmt.Errorf("write the %s: %w", what, err)
+		// Not the name of the temporary file, which nobody has heard of.
+		var wrong *os.PathError
+		if errors.As(err, &wrong) {
+			err = wrong.Err
+		}
+		return fmt.Errorf("write the %s %s: %w", what, path, err)
 	}
 	defer func() {
 		if err != nil {
@@ -315,7 +320,7 @@ func WriteWhole(path, what string, encode func(io.Writer) error) (err error) {
 func ReadPlan(path string) (*SavedPlan, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the plan: %w", err)
+		return nil, fmt.Errorf("read the plan: %w; a plan is saved by sandplan plan -out=FILE", err)
 	}
 	defer file.Close()
 	return DecodePlan(file)

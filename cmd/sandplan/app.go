@@ -81,7 +81,9 @@ func (a *app) main(args []string) int {
 		err = wrongLog
 	}
 	if err == nil && dir != "" {
-		err = a.chdir(dir)
+		if err = a.chdir(dir); err != nil {
+			err = fmt.Errorf("-chdir=%s leads nowhere: %w", dir, plainPathError(err))
+		}
 	}
 	if err == nil {
 		a.cwd, err = a.getwd()

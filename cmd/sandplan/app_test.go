@@ -154,6 +154,25 @@ func TestFmt(t *testing.T) {
 	}
 }
 
+// TestFmtFailures: what is wrong is said of the file, and one that could not be written is not listed.
+func TestFmtFailures(t *testing.T) {
+	ta := newTestApp(t)
+	t.Chdir(ta.dir)
+	if r := ta.do("fmt absent.hcl"); r.stderr != "Error: absent.hcl cannot be read: no such file or directory\n" {
+		t.Errorf("a file that is not there: %q", r.stderr)
+	}
+	ta = newTestApp(t)
+	t.Chdir(ta.dir)
+	// A directory in the place of the file is what root cannot write either.
+	if err := replaceContent(ta.dir, nil); err == nil {
+		t.Error("a directory was written")
+	}
+	ta.chdir = os.Chdir
+	if r := ta.do("-chdir=/nonexistent plan"); r.code != 1 || !strings.Contains(r.stderr, "Error: -chdir=/nonexistent leads nowhere: no such file or directory") {
+		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	}
+}
+
 // TestNoEngine: an engine that is not there is one clear error, and none for what needs no engine.
 func TestNoEngine(t *testing.T) {
 	const src = `sandplan {

@@ -41,7 +41,7 @@ func asDiagnostics(err error) hcl.Diagnostics {
 	if errors.As(err, &single) {
 		return hcl.Diagnostics{single}
 	}
-	head, rest, _ := strings.Cut(err.Error(), "\n")
+	head, rest := headline(err.Error())
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: sentence(head), Detail: rest}
 	var object *planner.ObjectError
 	var locked *planner.LockedError
@@ -69,10 +69,27 @@ func asDiagnostics(err error) hcl.Diagnostics {
 	return hcl.Diagnostics{d}
 }
 
+// longHead is how long a text may be that stands in one line, whatever the terminal.
+const longHead = 76
+
+// headline parts what went wrong from the rest. Where that is one long line, the rest is what to do about it,
+// which stands behind a semicolon.
+func headline(text string) (head, rest string) {
+	head, rest, lines := strings.Cut(text, "\n")
+	if lines || len(head) <= longHead {
+		return head, rest
+	}
+	head, rest, _ = strings.Cut(head, "; ")
+	if rest != "" {
+		rest = fullSentence(rest)
+	}
+	return head, rest
+}
+
 // sentence begins a text with a capital, unless it begins with a name.
 func sentence(s string) string {
 	word, _, _ := strings.Cut(s, " ")
-	if word == "" || strings.ContainsAny(word, `./:"'=[`) || word == "sandplan" {
+	if word == "" || strings.ContainsAny(word, `./:"'=[_`) || word == "sandplan" {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]

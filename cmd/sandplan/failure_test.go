@@ -77,3 +77,21 @@ func TestFailuresKeepTheirPlace(t *testing.T) {
 		t.Errorf("%+v", diags)
 	}
 }
+
+// TestHeadline: one long line is what went wrong, and below it what to do; a name keeps its letters.
+func TestHeadline(t *testing.T) {
+	long := strings.Repeat("long ", 16)
+	for _, tt := range []struct{ err, summary, detail, reason string }{
+		{"no engine answers; start one", "No engine answers; start one", "", "short enough to stand in one line"},
+		{"no engine answers at " + long + "; start one", "No engine answers at " + long, "Start one.", "a long one is parted"},
+		{"no engine answers at " + long, "No engine answers at " + long, "", "there is nothing to part"},
+		{long + "; one\ntwo", "L" + long[1:] + "; one", "two", "lines are parts already"},
+		{"subnet_pool 10.0.0.0/8 is in use", "subnet_pool 10.0.0.0/8 is in use", "", "an attribute has no capital"},
+		{"-chdir=/x leads nowhere", "-chdir=/x leads nowhere", "", "nor has an option"},
+	} {
+		d := asDiagnostics(errors.New(tt.err))[0]
+		if d.Summary != tt.summary || d.Detail != tt.detail {
+			t.Errorf("%s: %q and %q, want %q and %q", tt.reason, d.Summary, d.Detail, tt.summary, tt.detail)
+		}
+	}
+}

@@ -113,12 +113,17 @@ func (a *app) formatStdin(u *ui, f fmtFlags) int {
 func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%s cannot be read: %w", file, plainPathError(err))
 	}
 	u.sources(map[string][]byte{file: src})
 	out, err := formatted(src, file)
 	if err != nil || bytes.Equal(src, out) {
 		return false, err
+	}
+	if !f.check && f.write {
+		if err := replaceContent(file, out); err != nil {
+			return false, fmt.Errorf("%s cannot be written: %w", file, plainPathError(err))
+		}
 	}
 	if f.list {
 		u.print(file + "\n")
@@ -126,15 +131,16 @@ func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err erro
 	if f.diff {
 		u.print(u.human.LineDiff(string(src), string(out)))
 	}
-	if f.check || !f.write {
-		return true, nil
-	}
-	// The mode stays; the content is replaced in place, as editors do, so that links stay links.
+	return true, nil
+}
+
+// replaceContent writes a file in place, as editors do, so that links stay links. Its mode stays.
+func replaceContent(file string, content []byte) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return true, os.WriteFile(file, out, info.Mode().Perm())
+	return os.WriteFile(file, content, info.Mode().Perm())
 }
 
 // hclFiles are the files that fmt means by an argument. Hidden files are not ours, but for the lock file,
@@ -142,7 +148,7 @@ func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err erro
 func hclFiles(arg string, recursive bool) ([]string, error) {
 	info, err := os.Stat(arg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s cannot be read: %w", arg, plainPathError(err))
 	}
 	if !info.IsDir() {
 		return []string{arg}, nil
