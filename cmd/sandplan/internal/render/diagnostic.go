@@ -120,8 +120,17 @@ func (r *Renderer) diagnostic(p *page, d *hcl.Diagnostic, others int) {
 	if d.Severity == hcl.DiagWarning {
 		head, st = "Warning: ", boldAmber
 	}
-	inner.put(st, head)
-	inner.line(bold, d.Summary)
+	lines := []string{head + d.Summary} // one line, where nobody sees it break
+	if r.Color {
+		lines = wrap(lines[0], inner.r.width())
+	}
+	for i, l := range lines {
+		if i == 0 {
+			inner.put(st, head)
+			l = strings.TrimSpace(strings.TrimPrefix(l, strings.TrimSpace(head)))
+		}
+		inner.line(bold, l)
+	}
 	inner.nl()
 	var about Located
 	if e, ok := hcl.DiagnosticExtra[Located](d); ok {

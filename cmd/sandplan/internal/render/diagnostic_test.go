@@ -63,6 +63,24 @@ func TestDiagnosticsInColor(t *testing.T) {
 	golden(t, "testdata/diagnostics-color.txt", strings.ReplaceAll(r.Diagnostics(errs), "\x1b", "␛"))
 }
 
+// TestLongSummary: a summary breaks within its box, and stays one line where programs look for it.
+func TestLongSummary(t *testing.T) {
+	diags := hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "There is something of a rather long name in the way", Detail: "Remove it."}}
+	boxed := (&Renderer{Color: true, Width: 30}).Diagnostics(diags)
+	lines := strings.Split(strings.TrimSpace(boxed), "\n")
+	if len(lines) != 6 {
+		t.Errorf("a summary of two lines, a detail and their frame are %d lines:\n%s", len(lines), boxed)
+	}
+	for _, l := range lines[1 : len(lines)-1] {
+		if !strings.Contains(l, "│") || strings.Count(l, "Error:") > 1 {
+			t.Errorf("a line without its frame: %q", l)
+		}
+	}
+	if plain := (&Renderer{Width: 30}).Diagnostics(diags); !strings.HasPrefix(plain, "Error: There is something of a rather long name in the way\n") {
+		t.Errorf("without colour: %q", plain)
+	}
+}
+
 // TestSnippet: offsets are bytes, what a terminal shows are cells, and a range need not fit its file.
 func TestSnippet(t *testing.T) {
 	for _, tt := range []struct {
