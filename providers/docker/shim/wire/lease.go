@@ -35,6 +35,10 @@ type Bundle struct {
 	Credentials map[string][]byte `json:"credentials,omitempty"`
 }
 
+// turns are how many times in a row a Lease listens in vain before it runs out. While a machine stands still,
+// nobody can be heard; when it goes on, that was one turn, and what comes in the others counts.
+const turns = 10
+
 // Lease is the container's end of the stream: it takes the challenge and the bundle, counts beats,
 // and ends with the stream, with a stop, with a broken frame, or after too long a silence.
 type Lease struct {
@@ -79,22 +83,26 @@ func Hold(r io.Reader, silence time.Duration) *Lease {
 }
 
 func (l *Lease) watch(frames <-chan Frame, failed <-chan error, silence time.Duration) error {
-	timer := time.NewTimer(silence)
+	timer := time.NewTimer(silence / turns)
 	defer timer.Stop()
-	for {
+	for quiet := 0; ; {
 		select {
 		case f := <-frames:
 			if err := l.take(f); err != nil {
 				return err
 			}
-			timer.Reset(silence)
+			quiet = 0
+			timer.Reset(silence / turns)
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return ErrClosed
 			}
 			return err
 		case <-timer.C:
-			return fmt.Errorf("%w: nothing was heard for %s", ErrSilent, silence)
+			if quiet++; quiet == turns {
+				return fmt.Errorf("%w: nothing was heard for %s", ErrSilent, silence)
+			}
+			timer.Reset(silence / turns)
 		}
 	}
 }
