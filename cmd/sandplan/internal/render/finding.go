@@ -22,7 +22,14 @@ func (r *Renderer) Drift(scope planner.Scope, objects int, fs []planner.Finding,
 	p := &page{r: r}
 	if len(fs) == 0 {
 		p.put(boldGreen, "No drift.")
-		p.line(plain, fmt.Sprintf(" The %s of %s are as declared.", plural(objects, "object"), scope))
+		switch objects {
+		case 0:
+			p.line(plain, fmt.Sprintf(" Nothing of %s is on the engine.", scope))
+		case 1:
+			p.line(plain, fmt.Sprintf(" The one object of %s is as declared.", scope))
+		default:
+			p.line(plain, fmt.Sprintf(" The %s of %s are as declared.", plural(objects, "object"), scope))
+		}
 		return p.String()
 	}
 	counts := map[planner.FindingKind]int{}

@@ -24,9 +24,14 @@ func TestDrift(t *testing.T) {
 }
 
 func TestDriftClean(t *testing.T) {
-	got := (&Renderer{}).Drift(codeboost, 9, nil, nil)
-	if want := "No drift. The 9 objects of codeboost/default are as declared.\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	for objects, want := range map[int]string{
+		9: "No drift. The 9 objects of codeboost/default are as declared.\n",
+		1: "No drift. The one object of codeboost/default is as declared.\n",
+		0: "No drift. Nothing of codeboost/default is on the engine.\n",
+	} {
+		if got := (&Renderer{}).Drift(codeboost, objects, nil, nil); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

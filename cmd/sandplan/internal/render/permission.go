@@ -75,7 +75,7 @@ func (p *page) permissions(rep permission.Report) {
 	}
 	p.put(bold, "  # ", string(rep.Invocation), title)
 	if rep.New {
-		p.put(boldAmber, " is new: all of this is")
+		p.put(boldAmber, " is new, and so is all of this")
 	}
 	p.nl()
 	wider := map[string][]permission.Widening{}

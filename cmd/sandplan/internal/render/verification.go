@@ -87,10 +87,9 @@ func verdict(p *page, v verify.Report) {
 		}
 	}
 	var parts []string
-	for _, s := range []verify.Status{verify.Escaped, verify.Unproven, verify.Moot} {
+	for _, s := range []verify.Status{verify.Escaped, verify.Unproven} {
 		if n := counts[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, map[verify.Status]string{
-				verify.Escaped: "escaped", verify.Unproven: "not proven", verify.Moot: "of what does not exist here"}[s]))
+			parts = append(parts, fmt.Sprintf("%d %s", n, map[verify.Status]string{verify.Escaped: "escaped", verify.Unproven: "not proven"}[s]))
 		}
 	}
 	total := counts[verify.Held] + counts[verify.Escaped] + counts[verify.Unproven]
@@ -103,5 +102,9 @@ func verdict(p *page, v verify.Report) {
 		st = boldRed
 	}
 	p.put(st, text)
-	p.line(plain, " on Docker ", v.Engine, ", after ", tenths(v.Took), ".")
+	p.put(plain, " on Docker ", v.Engine, ", after ", tenths(v.Took))
+	if n := counts[verify.Moot]; n > 0 {
+		p.put(plain, "; ", plural(n, "more attempt"), " had nothing here to try")
+	}
+	p.line(plain, ".")
 }
