@@ -166,6 +166,9 @@ func (r *run) lookAtRunning(ctx context.Context, shim bool) error {
 	if len(fs) > 0 {
 		return &Decision{Code: CodeDrift, Reason: "the sandbox changed while it ran", Findings: fs}
 	}
+	if err := r.compiled.Unmoved(r.record.Sources); err != nil {
+		return &Decision{Code: CodeDrift, Reason: "somebody moved what the sandbox has mounted", Err: err}
+	}
 	return nil
 }
 

@@ -171,6 +171,9 @@ func (r *run) settleTree(ctx context.Context) {
 	}
 	r.record.Tree = &recordTree{Before: &t.before}
 	after, err := t.look(ctx)
+	if err == nil {
+		err = r.compiled.Unmoved(r.record.Sources) // it was this worktree that was looked over
+	}
 	if err != nil {
 		r.treeFailed(err)
 		return

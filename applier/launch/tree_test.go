@@ -20,6 +20,8 @@ func (c fakeCompiled) Special(context.Context, planner.Address) ([]planner.Mark,
 	return nil, nil
 }
 
+func (c fakeCompiled) Unmoved([]planner.Source) error { return nil }
+
 func (c fakeCompiled) Tree(planner.Address) (func(context.Context) (planner.Tree, error), error) {
 	return func(context.Context) (planner.Tree, error) {
 		return planner.Tree{SHA256: "0", Marks: []planner.Mark{}}, nil
@@ -32,6 +34,19 @@ type fakeTree struct {
 	mu    sync.Mutex
 	marks []planner.Mark
 	err   error
+	moved error
+}
+
+func (f *fakeTree) Unmoved([]planner.Source) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.moved
+}
+
+func (f *fakeTree) move(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.moved = err
 }
 
 func (f *fakeTree) set(err error, marks ...planner.Mark) {
@@ -103,6 +118,44 @@ func TestWhatIsLeftInTheWorktree(t *testing.T) {
 					t.Errorf("%q does not say %q (%s)", told, c.text, c.reason)
 				}
 			})
+		})
+	}
+}
+
+// TestMovedWhileItRuns moves the worktree away at any moment: in mid-run the agent is stopped within a
+// second, at its very end the run fails, because what was looked over was another tree.
+func TestMovedWhileItRuns(t *testing.T) {
+	for name, c := range map[string]struct{ at, most time.Duration }{
+		"before the prompt": {0, 2 * time.Second},
+		"in mid-run":        {5 * time.Second, 7 * time.Second},
+		"at the end":        {10 * time.Second, 11 * time.Second},
+	} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			tree := &fakeTree{fakeCompiled: fakeCompiled{testResources()}}
+			b.Compile = func(context.Context, planner.Snapshot) (Compiled, error) { return tree, nil }
+			moved := errors.New("/home/joe/tree is something else")
+			if c.at == 0 {
+				b.after = func(call string, _ int) {
+					if call == "start "+string(login.With(planner.PartAgent)) {
+						tree.move(moved)
+					}
+				}
+			}
+			b.agentProgram(shimProgram(goodReport, func(ctx context.Context, p *fakeProcess, f wire.Bundle) int {
+				if c.at == 0 {
+					t.Errorf("%s: the agent got its prompt", name)
+				}
+				time.AfterFunc(c.at, func() { tree.move(moved) })
+				code := runFor(10*time.Second, 0)(ctx, p, f)
+				tree.move(moved)
+				return code
+			}))
+			began := time.Now()
+			res := b.run(t.Context())
+			if Code(res.Code) != CodeDrift || !strings.Contains(res.Decision.Error(), moved.Error()) || time.Since(began) > c.most {
+				t.Errorf("%s: code %d (%v) after %s", name, res.Code, res.Decision, time.Since(began))
+			}
 		})
 	}
 }

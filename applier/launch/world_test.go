@@ -85,7 +85,7 @@ func newWorldOn(t *testing.T, own *ownEngine, number int, steps map[string][]str
 	if err := os.Chmod(w.tree, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	pool := fmt.Sprintf("10.232.%d", 16*number)
+	pool := fmt.Sprintf("10.%d.%d", 232+10*(number/16), 16*(number%16)) // 10.232, and then 10.242
 	if own == nil {
 		listen(t, pool+".1:8443")
 	} else {
@@ -340,12 +340,4 @@ func (w *world) running(t *testing.T, address string, options ...string) (cmd *e
 		return bytes.Contains(stdout.bytes(), []byte("up\n"))
 	})
 	return cmd, stdout, stderr
-}
-
-// stopped reports whether a container does not run, or is not there any more.
-func (w *world) stopped(id string) func() bool {
-	return func() bool {
-		out, err := w.docker("inspect", "-f", "{{.State.Running}}", id)
-		return err != nil || out == "false"
-	}
 }

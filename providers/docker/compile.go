@@ -137,6 +137,23 @@ func (c *Compiled) Sources(a planner.Address) ([]planner.Source, error) {
 	return out, nil
 }
 
+// Unmoved makes sure that what a container has mounted is still what the host has at those paths. A mount
+// stays on what it was made of: whoever renames that and puts something else there has the agent work in
+// one place, and everybody who looks over its worktree look in another.
+func (c *Compiled) Unmoved(sources []planner.Source) error {
+	for _, s := range sources {
+		now, err := findPlace(s.Host)
+		if err != nil {
+			return fmt.Errorf("what is mounted at %s is not at its path any more: %w", s.Path, err)
+		}
+		if now.dev != s.Dev || now.inode != s.Inode {
+			return fmt.Errorf("%s is something else than what is mounted at %s: device %d inode %d is there now, device %d inode %d was mounted",
+				s.Host, s.Path, now.dev, now.inode, s.Dev, s.Inode)
+		}
+	}
+	return nil
+}
+
 // Live are the attributes of invocations that outputs may use: names and addresses as planned, and IDs
 // as far as they are known.
 func (c *Compiled) Live(ids planner.IDs) map[string]hclspec.Live {
