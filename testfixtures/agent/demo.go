@@ -149,21 +149,11 @@ func (d *demo) callOther() outcome {
 
 // connect asks the proxy for a tunnel and returns its status and the first line of its refusal.
 func connect(proxy, target string) (status int, body string, err error) {
-	u, err := url.Parse(proxy)
-	if err != nil || u.Host == "" {
-		return 0, "", fmt.Errorf("HTTPS_PROXY is %q", proxy)
-	}
-	conn, err := net.DialTimeout("tcp", u.Host, patience)
+	conn, resp, err := tunnel(proxy, target)
 	if err != nil {
 		return 0, "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
-	if err != nil {
-		return 0, "", err
-	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusOK {
 		return resp.StatusCode, "", nil
@@ -171,6 +161,26 @@ func connect(proxy, target string) (status int, body string, err error) {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
 	return resp.StatusCode, line, nil
+}
+
+// tunnel asks the proxy for one. It is there when the status is 200.
+func tunnel(proxy, target string) (net.Conn, *http.Response, error) {
+	u, err := url.Parse(proxy)
+	if err != nil || u.Host == "" {
+		return nil, nil, fmt.Errorf("HTTPS_PROXY is %q", proxy)
+	}
+	conn, err := net.DialTimeout("tcp", u.Host, patience)
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, resp, nil
 }
 
 func (d *demo) dialDirect() outcome {

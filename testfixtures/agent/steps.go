@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -44,6 +47,7 @@ var steps = map[string]func(w *worker, value string) error{
 		}
 		return stop(n)
 	},
+	"call":  (*worker).call,
 	"cat":   (*worker).cat,
 	"stdin": func(w *worker, _ string) error { _, err := io.Copy(w.out, w.stdin); return err },
 	"write": (*worker).write,
@@ -133,6 +137,30 @@ func flood(to io.Writer, v string) error {
 		left -= int64(n)
 	}
 	return nil
+}
+
+// call asks HOST:PORT for a word through the proxy, in a tunnel of its own each time and without end, and
+// prints a line for each answer. What fails is tried again.
+func (w *worker) call(target string) error {
+	host, _, err := net.SplitHostPort(target)
+	if err != nil {
+		return err
+	}
+	for answers := 0; ; time.Sleep(10 * time.Millisecond) {
+		conn, resp, err := tunnel(os.Getenv("HTTPS_PROXY"), target)
+		if err != nil {
+			continue
+		}
+		if resp.StatusCode == http.StatusOK {
+			// Whose certificate it is matters to nobody here: that there is an answer does.
+			secure := tls.Client(conn, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+			if n, _ := secure.Read(make([]byte, 1)); n == 1 {
+				answers++
+				fmt.Fprintf(w.out, "answer %d\n", answers)
+			}
+		}
+		conn.Close()
+	}
 }
 
 func (w *worker) cat(name string) error {
