@@ -275,6 +275,7 @@ invocation "one" {
 
 // TestCensusOfContainers mutates every row of an agent, a proxy and a runner.
 func TestCensusOfContainers(t *testing.T) {
+	t.Parallel()
 	w, c, ids := censusWorld(t, "10.231.112.0/20")
 	var all tally
 	for _, addr := range []planner.Address{"invocation.one.agent", "invocation.one.proxy", `invocation.one.runner["test"]`} {

@@ -155,6 +155,7 @@ func joinForeign(t *testing.T, m *mutant) {
 }
 
 func TestCensusOfNetworks(t *testing.T) {
+	t.Parallel()
 	e := openEngine(t)
 	var all tally
 	s := testScope(t, e)

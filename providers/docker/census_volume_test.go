@@ -135,6 +135,7 @@ func (m *mutant) seed(t *testing.T) string {
 }
 
 func TestCensusOfVolumes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.compile(w.load(w.config("10.231.128.0/20", w.one("review"))))
 	if _, err := c.Create(t.Context(), c.resource(planner.AddrImage), nil); err != nil {
@@ -209,6 +210,7 @@ func (w *world) bystander(t *testing.T) string {
 // Images are their own declaration. What a container was made from shows at the container and, for
 // sandplan.image, at the image; one that is in use cannot be taken away, and its name counts for nothing.
 func TestCensusOfImages(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, ids := w.makeOne("10.231.144.0/20")
 	ctx, cli := t.Context(), w.engine.cli
