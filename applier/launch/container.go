@@ -247,10 +247,11 @@ func (c *container) drain(limit time.Duration, moving func() bool, now <-chan st
 		case <-now:
 			return fmt.Errorf("the output of %s was cut off", c.addr)
 		case <-timer.C:
-			if !moving() {
-				return fmt.Errorf("the output of %s did not end within %s", c.addr, limit)
+			if moving() || len(c.out) > 0 { // its end may have come meanwhile, if this process had to wait itself
+				timer.Reset(limit)
+				continue
 			}
-			timer.Reset(limit)
+			return fmt.Errorf("the output of %s did not end within %s", c.addr, limit)
 		}
 	}
 }
