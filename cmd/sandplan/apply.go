@@ -97,7 +97,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) int {
 	if !ok {
 		return exitError
 	}
-	u.print(u.out.Plan(pl, a.planView(t, pl)))
+	u.print(u.out.Plan(pl, a.planView(t, pl, len(f.targets) > 0)))
 	a.planWarnings(u, pl, f.planFlags)
 	if len(pl.Conflicts()) > 0 {
 		u.report(conflicts(pl))

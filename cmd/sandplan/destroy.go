@@ -72,7 +72,7 @@ func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 		return exitError
 	}
 	pl := planner.Diff(nil, snap, planner.Options{Destroy: true, Targets: targets})
-	u.print(u.out.Plan(pl, render.PlanView{}))
+	u.print(u.out.Plan(pl, render.PlanView{Targeted: len(targets) > 0}))
 	if pl.Empty() {
 		return exitOK
 	}

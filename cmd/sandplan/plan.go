@@ -113,7 +113,7 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 	if !ok {
 		return exitError
 	}
-	view := a.planView(t, pl)
+	view := a.planView(t, pl, len(f.targets) > 0)
 	denied := f.denied(t.spec, permissionsOf(t.spec, unsettled(pl)))
 	view.Hint = !t.obstacles.HasErrors() && len(denied) == 0
 	if f.out != "" && view.Hint {
@@ -132,6 +132,9 @@ func (a *app) plan(ctx context.Context, f planFlags) int {
 		a.planWarnings(u, pl, f)
 	} else if text, diags := a.planReport(t, pl, f, view); !u.report(diags) {
 		u.print(text)
+	}
+	if wrong.HasErrors() {
+		u.printErr(u.err.Gap())
 	}
 	if u.report(wrong) {
 		return exitError
@@ -227,12 +230,12 @@ func (a *app) diff(u *ui, t *target, f planFlags) (planner.Options, *planner.Pla
 	return o, planner.Diff(t.wanted(), t.snap, o), true
 }
 
-func (a *app) planView(t *target, pl *planner.Plan) render.PlanView {
+func (a *app) planView(t *target, pl *planner.Plan, targeted bool) render.PlanView {
 	if pl.Destroy {
-		return render.PlanView{}
+		return render.PlanView{Targeted: targeted}
 	}
 	alloc := t.compiled.Allocation()
-	return render.PlanView{Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissionsOf(t.spec, unsettled(pl)), pl)}
+	return render.PlanView{Targeted: targeted, Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissionsOf(t.spec, unsettled(pl)), pl)}
 }
 
 // planWarnings are printed below a plan, where they are seen.

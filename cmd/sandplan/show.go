@@ -137,12 +137,12 @@ func (a *app) showPlan(ctx context.Context, f showFlags) int {
 		return a.printPermissions(u, f, permissions(t.spec, pl))
 	}
 	if f.format == formatMarkdown {
-		text, _ := a.planReport(t, pl, planFlags{format: f.format}, a.planView(t, pl))
+		text, _ := a.planReport(t, pl, planFlags{format: f.format}, a.planView(t, pl, len(saved.Options.Targets) > 0))
 		u.print(text)
 		return exitOK
 	}
 	if !f.json {
-		u.print(u.out.Plan(pl, a.planView(t, pl)))
+		u.print(u.out.Plan(pl, a.planView(t, pl, len(saved.Options.Targets) > 0)))
 		return exitOK
 	}
 	doc, diags := a.planDocument(t, pl)

@@ -68,7 +68,13 @@ func (r *Renderer) Approval(pl *planner.Plan) string {
 	p := &page{r: r}
 	p.nl()
 	if pl.Destroy {
-		p.line(bold, "Shall sandplan destroy everything of ", pl.Scope.String(), " on this engine?")
+		what := "everything"
+		for _, c := range pl.Changes { // a target leaves some
+			if c.Action == planner.ActionNoOp && c.Object.ID != "" {
+				what = "this"
+			}
+		}
+		p.line(bold, "Shall sandplan destroy ", what, " of ", pl.Scope.String(), " on this engine?")
 		p.line(plain, "  There is no undo. Worktrees and pinned images stay as they are.")
 	} else {
 		p.line(bold, "Shall sandplan do this to ", pl.Scope.String(), " on this engine?")

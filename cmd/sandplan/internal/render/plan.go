@@ -17,6 +17,8 @@ type PlanView struct {
 	Permissions []permission.Report
 	// Saved is the file that the plan was written to.
 	Saved string
+	// Targeted says that the plan leaves objects out.
+	Targeted bool
 	// Hint ends the text with what to do next. Automation and apply want none.
 	Hint bool
 }
@@ -28,7 +30,7 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 	notes := r.driftNote(p, pl)
 	changes := acting(pl.Changes)
 	if len(changes) == 0 {
-		r.noChanges(p, pl, notes)
+		r.noChanges(p, pl, v, notes)
 		return p.String()
 	}
 	if notes {
@@ -78,7 +80,7 @@ func acting(cs []planner.Change) []planner.Change {
 	return out
 }
 
-func (r *Renderer) noChanges(p *page, pl *planner.Plan, notes bool) {
+func (r *Renderer) noChanges(p *page, pl *planner.Plan, v PlanView, notes bool) {
 	if notes {
 		p.rule()
 	}
@@ -95,6 +97,8 @@ func (r *Renderer) noChanges(p *page, pl *planner.Plan, notes bool) {
 	}
 	text := fmt.Sprintf(" The engine has what is declared, in every setting of the %s of %s.", plural(objects, "object"), pl.Scope)
 	switch {
+	case v.Targeted:
+		text = " Nothing is to be done to what -target names, and the rest was left out."
 	case pl.Destroy && objects == 0, objects == 0:
 		text = fmt.Sprintf(" Nothing of %s is on the engine, and nothing is declared.", pl.Scope)
 		if pl.Destroy {
@@ -108,6 +112,10 @@ func (r *Renderer) noChanges(p *page, pl *planner.Plan, notes bool) {
 			l = strings.TrimPrefix(l, "No changes.")
 		}
 		p.line(plain, l)
+	}
+	if v.Saved != "" && v.Hint && !r.NoHints {
+		p.nl()
+		p.line(plain, "Saved to ", v.Saved, ".")
 	}
 }
 

@@ -92,6 +92,38 @@ func TestPlanEmpty(t *testing.T) {
 	golden(t, filepath.Join(outputDir, "plan-empty.txt"), e.renderer().Plan(pl, PlanView{Hint: true}))
 }
 
+// TestPlanWithoutChanges: what a target leaves out was not looked at, and a plan that was saved was saved.
+func TestPlanWithoutChanges(t *testing.T) {
+	pl := &planner.Plan{Scope: codeboost, Changes: []planner.Change{{Action: planner.ActionNoOp, Object: planner.Object{ID: "x"}}}}
+	for _, tt := range []struct {
+		view         PlanView
+		says, reason string
+	}{
+		{PlanView{Hint: true}, "in every setting of the 1 object", "all of it"},
+		{PlanView{Hint: true, Targeted: true}, "to what -target names", "a part of it"},
+		{PlanView{Hint: true, Saved: "p"}, "\n\nSaved to p.\n", "an empty plan can be saved, too"},
+	} {
+		got := (&Renderer{}).Plan(pl, tt.view)
+		if !strings.HasPrefix(got, "No changes.") || !strings.Contains(got, tt.says) || strings.Contains(got, "every setting") == tt.view.Targeted {
+			t.Errorf("%s: %q", tt.reason, got)
+		}
+	}
+}
+
+// TestApprovalOfDestruction: the question is about what goes, and not about more.
+func TestApprovalOfDestruction(t *testing.T) {
+	gone := planner.Change{Action: planner.ActionDelete, Object: planner.Object{ID: "x"}}
+	stays := planner.Change{Action: planner.ActionNoOp, Object: planner.Object{ID: "y"}}
+	for _, tt := range []struct {
+		changes []planner.Change
+		want    string
+	}{{[]planner.Change{gone}, "destroy everything of"}, {[]planner.Change{gone, stays}, "destroy this of"}} {
+		if got := (&Renderer{}).Approval(&planner.Plan{Scope: codeboost, Destroy: true, Changes: tt.changes}); !strings.Contains(got, tt.want) {
+			t.Errorf("%q lacks %q", got, tt.want)
+		}
+	}
+}
+
 // TestPlanNeverHidesDrift: the gate refuses on it, so a plan that has nothing else to say still says it.
 func TestPlanNeverHidesDrift(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
