@@ -194,7 +194,7 @@ func (d *drawing) ways(m Model, v Invocation, r row, tops []int) {
 	}
 	for j := range m.Vendors[n].Hosts {
 		y := tops[n] + vendorHead + j*hostHeight + hostHeight/2 - 2
-		from, to := uplinkX+uplinkWidth, hostX+6
+		from, to := uplinkX+uplinkWidth, hostX-1
 		bend := (from + to) / 2
 		d.add(`<path d="M%d %d H%d C%d %d %d %d %d %d" stroke="%s" stroke-width="1.75" fill="none" marker-end="url(#v%d)"/>`,
 			proxyX+proxyWidth, r.middle, from, bend, r.middle, bend, y, to, y, colour(n), n)

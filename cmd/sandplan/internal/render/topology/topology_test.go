@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -46,6 +48,20 @@ func TestEverythingIsDrawn(t *testing.T) {
 		if strings.Contains(text, "c.example") {
 			t.Errorf("%s shows a host that nobody reaches", name)
 		}
+	}
+}
+
+// TestArrowsAreSeen: boxes are drawn over lines, so that an arrow ends before the box that it leads to.
+func TestArrowsAreSeen(t *testing.T) {
+	heads := 0
+	for _, m := range regexp.MustCompile(`<path d="M\d+ \d+ H\d+ C[^"]* (\d+) \d+" [^>]*marker-end`).FindAllStringSubmatch(example(2).SVG(), -1) {
+		heads++
+		if x, err := strconv.Atoi(m[1]); err != nil || x > hostX {
+			t.Errorf("an arrow ends at %d, below the box that begins at %d and is drawn over it", x, hostX)
+		}
+	}
+	if heads != 3 {
+		t.Errorf("%d lines lead to vendors, want one of each agent", heads)
 	}
 }
 
