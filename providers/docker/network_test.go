@@ -2,6 +2,7 @@ package docker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -266,6 +267,21 @@ func put(t *testing.T, v tree, path, value string) {
 		t.Fatal(err)
 	}
 	into.(map[string]any)[segs[len(segs)-1].key] = x
+}
+
+// TestMiscountedEndpoints: what an engine does not remove although nobody is on it is told as the engine's failure.
+func TestMiscountedEndpoints(t *testing.T) {
+	t.Parallel()
+	direct := openEngine(t)
+	s := testScope(t, direct)
+	a := testInv.With(planner.PartNetwork)
+	d := testNetwork(s, a, 120)
+	o := created(t, direct, s, resourceOf(t, direct, planner.KindNetwork, a, d), d)
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^DELETE /networks/", Status: 403,
+		Message: "error while removing network: network x id y has active endpoints"})
+	if err := openSocket(t, p.Socket).Delete(t.Context(), o); !errors.Is(err, errMiscounted) {
+		t.Errorf("%v, want that the engine has lost count", err)
+	}
 }
 
 func TestEngineThatDoesNotObey(t *testing.T) {
