@@ -59,6 +59,18 @@ func TestRealTampering(t *testing.T) {
 			}
 		})
 	}
+	t.Run("docker cp", func(t *testing.T) {
+		for _, address := range []string{agent, proxy} {
+			for _, place := range []string{"/", "/.sandplan/", "/work/", "/tmp/", "/run/sandplan/"} {
+				if _, err := w.docker("cp", filepath.Join(w.dir, "sandplan.hcl"), w.container(address)+":"+place); err == nil {
+					t.Errorf("%s can be written to at %s", address, place)
+				}
+			}
+		}
+		if e := w.sandplan("drift"); e.code != 0 {
+			t.Errorf("drift after copies that were refused: exit code %d\n%s", e.code, e.stdout)
+		}
+	})
 	t.Run("run -apply", func(t *testing.T) {
 		w.tell("network", "connect", "bridge", w.container(agent))
 		if e := w.sandplan("run", "-apply", "invocation.job"); e.code != 0 || e.stdout != "ran\n" {
