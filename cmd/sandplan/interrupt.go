@@ -62,7 +62,12 @@ func (i interrupts) firstContext() context.Context {
 	return ctx
 }
 
-// watchWork is watch for commands that change the engine.
+// watchWork is watch for commands that change the engine. At a question nothing is under way that could finish,
+// and what follows says all.
 func (a *app) watchWork(ctx context.Context, u *ui) interrupts {
-	return a.watch(ctx, true, func(n int) { u.printErr(u.err.Interrupted(n)) })
+	return a.watch(ctx, true, func(n int) {
+		if n > 1 || !u.asking.Load() {
+			u.printErr(u.err.Interrupted(n))
+		}
+	})
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,6 +49,46 @@ func TestInterrupts(t *testing.T) {
 		in.done()
 		if !slices.Equal(said, []int{1, 2}) {
 			t.Errorf("graceful %v: said %v", graceful, said)
+		}
+	}
+}
+
+// TestInterruptedQuestion: Ctrl-C at a question is its answer, and about nothing that would be under way. The
+// question is seen wherever stdout leads.
+func TestInterruptedQuestion(t *testing.T) {
+	for _, tt := range []struct {
+		stdout, stderr int
+		seen           func(*testApp) string
+		reason         string
+	}{
+		{80, 80, func(ta *testApp) string { return ta.out.String() }, "a terminal"},
+		{0, 80, func(ta *testApp) string { return ta.err.String() }, "stdout is a pipe"},
+		{0, 0, func(ta *testApp) string { return ta.out.String() }, "nobody is there"},
+	} {
+		ta := newTestApp(t)
+		in, out := io.Pipe()
+		defer out.Close()
+		ta.stdin(in)
+		ta.stdout.columns, ta.stderr.columns = tt.stdout, tt.stderr
+		u := ta.ui()
+		w := ta.watchWork(context.Background(), u)
+		answer := make(chan string)
+		go func() { answer <- u.ask(w.firstContext(), "Shall it?") }()
+		for !u.asking.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		ta.signal <- os.Interrupt
+		if got := <-answer; got != "" {
+			t.Errorf("%s: the answer is %q", tt.reason, got)
+		}
+		ta.signal <- os.Interrupt
+		<-w.second
+		w.done()
+		if text := tt.seen(ta); !strings.HasPrefix(text, "Shall it?\n") || strings.Contains(ta.err.String(), "Interrupted:") {
+			t.Errorf("%s: the question is not where it is seen, or more is said: stdout %q, stderr %q", tt.reason, ta.out.String(), ta.err.String())
+		}
+		if !strings.Contains(ta.err.String(), "Interrupted twice") {
+			t.Errorf("%s: the second one is not told: %q", tt.reason, ta.err.String())
 		}
 	}
 }

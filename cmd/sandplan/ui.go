@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -65,6 +66,7 @@ type ui struct {
 	together bool          // several agents print at once
 	lines    *bufio.Reader // of stdin
 	quiet    bool          // warnings go to stderr: stdout is the agent's
+	asking   atomic.Bool   // a question stands on the screen, and nothing is under way
 	runs     *runProgress  // of run and dispatch
 }
 
@@ -178,9 +180,16 @@ func (u *ui) notices(texts []string) {
 	u.warn(diags, false)
 }
 
-// ask prints a question and returns the answer; "" when the input ended or the user pressed Ctrl-C.
+// ask prints a question and returns the answer; "" when the input ended or the user pressed Ctrl-C. It is asked
+// where somebody sees it: stdout may lead into a file or a pipe.
 func (u *ui) ask(ctx context.Context, question string) string {
-	u.print(question)
+	print := u.print
+	if u.app.stdout.columns == 0 && u.app.stderr.columns > 0 {
+		print = u.printErr
+	}
+	u.asking.Store(true)
+	defer u.asking.Store(false)
+	print(question)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := u.lines.ReadString('\n')
@@ -188,10 +197,10 @@ func (u *ui) ask(ctx context.Context, question string) string {
 	}()
 	select {
 	case <-ctx.Done():
-		u.print("\n")
+		print("\n")
 		return ""
 	case s := <-answer:
-		u.print("\n")
+		print("\n")
 		return s
 	}
 }
