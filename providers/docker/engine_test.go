@@ -18,11 +18,11 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
-// testPool is for networks that tests of this package make by hand: 4096 addresses for each process, since
-// tests may run from two checkouts on one engine.
+// testPool is for networks that tests of this package make by hand: 8192 addresses for each process, since
+// tests may run from two checkouts on one engine. That is eight uplinks, of which small networks have the first.
 func testPool() netip.Prefix {
-	const processes = 16
-	return netip.PrefixFrom(address(number(netip.MustParseAddr("10.230.0.0"))+uint32(os.Getpid()%processes)*4096), 20)
+	const processes = 8
+	return netip.PrefixFrom(address(number(netip.MustParseAddr("10.230.0.0"))+uint32(os.Getpid()%processes)*8192), 19)
 }
 
 // unique makes a name this process's own.

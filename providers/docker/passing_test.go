@@ -82,7 +82,7 @@ func (n *neighbours) looks(ctx context.Context) map[string]func() (string, error
 // do, while others look: no look may take them for strangers.
 func TestNeighboursComeAndGo(t *testing.T) {
 	e := openEngine(t)
-	n := newNeighbours(t, e, 44)
+	n := newNeighbours(t, e, 4)
 	for _, inv := range []planner.Address{"invocation.a", "invocation.b", "invocation.c"} {
 		lease, err := e.LockInvocation(t.Context(), n.s, inv, "run")
 		if err != nil {
@@ -171,7 +171,7 @@ func TestEndpointOnItsWay(t *testing.T) {
 			e := openSocket(t, p.Socket)
 			e.passing = 200 * time.Millisecond
 			scope = testScope(t, e)
-			up := testUplink(scope, 48)
+			up := testUplink(scope, 5)
 			want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, up)
 			created(t, e, scope, want, up)
 			got, err := (&neighbours{e: e, s: scope, uplink: want}).looks(t.Context())["gate"]()
@@ -190,7 +190,7 @@ func TestEndpointOnItsWay(t *testing.T) {
 func TestForeignOnTheUplink(t *testing.T) {
 	p := dockertest.NewProxy(t, dockertest.Socket(t))
 	e := openSocket(t, p.Socket)
-	n := newNeighbours(t, e, 52)
+	n := newNeighbours(t, e, 6)
 	for _, tc := range []struct {
 		reason string
 		labels map[string]string
@@ -225,7 +225,7 @@ func TestForeignOnTheUplink(t *testing.T) {
 func TestForeignPort(t *testing.T) {
 	e := openEngine(t)
 	e.passing = 500 * time.Millisecond
-	n := newNeighbours(t, e, 56)
+	n := newNeighbours(t, e, 7)
 	bridge := bridgeName(n.s, planner.AddrUplink)
 	veth := fmt.Sprintf("dcv%d", time.Now().UnixNano()%1e8)
 	ip(t, "link", "add", veth, "type", "veth", "peer", "name", veth+"p")
