@@ -44,14 +44,14 @@ func fromFile(name, file string) string {
 	return fmt.Sprintf("credential %q {\n    source_file = %q\n  }", name, file)
 }
 
-// midnight makes tokens that are the same whenever they are made within a day.
-func midnight() time.Time { return time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour) }
+// begun makes tokens that are the same whenever they are made, also when midnight comes in between.
+var begun = time.Now()
 
 // loginToken is a token as a ChatGPT login has it, which ends some time from now.
 func loginToken(end time.Duration) string {
 	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	claims := fmt.Sprintf(`{"exp":%d,"email":"a@example.com","https://api.openai.com/auth":`+
-		`{"chatgpt_account_id":"account-1","chatgpt_plan_type":"pro","chatgpt_user_id":"user-1"}}`, midnight().Add(end).Unix())
+		`{"chatgpt_account_id":"account-1","chatgpt_plan_type":"pro","chatgpt_user_id":"user-1"}}`, begun.Add(end).Unix())
 	return part(`{"alg":"RS256","typ":"JWT"}`) + "." + part(claims) + "." + part("no signature")
 }
 
