@@ -173,6 +173,24 @@ func TestFmtFailures(t *testing.T) {
 	}
 }
 
+// TestDataDirectory: an apply that could not keep anything is told before it asks an engine, and what to do.
+func TestDataDirectory(t *testing.T) {
+	const src = "sandplan {\n  project = \"p\"\n}\n"
+	ta := newTestApp(t).file("sandplan.hcl", src).file("taken", "a file")
+	ta.env["SANDPLAN_DATA_DIR"] = filepath.Join(ta.dir, "taken", "data")
+	r := ta.do("apply -auto-approve")
+	if r.code != 1 || !strings.HasPrefix(r.stderr, "Error: Data directory not usable") || !strings.Contains(r.stderr, "SANDPLAN_DATA_DIR to a directory") {
+		t.Errorf("exit %d, stderr %q", r.code, r.stderr)
+	}
+	ta = newTestApp(t).file("sandplan.hcl", src)
+	if r := ta.do("apply -auto-approve"); strings.Contains(r.stderr, "Data directory") {
+		t.Errorf("one that can be made is no obstacle: %q", r.stderr)
+	}
+	if err := ta.keeps("/proc/self"); err == nil {
+		t.Error("/proc was taken for a place to keep something in")
+	}
+}
+
 // TestNoEngine: an engine that is not there is one clear error, and none for what needs no engine.
 func TestNoEngine(t *testing.T) {
 	const src = `sandplan {

@@ -77,6 +77,10 @@ func (a *app) apply(ctx context.Context, f applyFlags) int {
 	if !ok {
 		return exitError
 	}
+	if err := a.keeps(spec.Dir); err != nil {
+		u.fail(err)
+		return exitError
+	}
 	engine, err := a.open(in.ctx, spec.Provider.Host.V, spec.Dir)
 	if err != nil {
 		u.fail(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
@@ -110,6 +112,22 @@ func (a *app) dataDir(configDir string) string {
 		return filepath.Join(a.cwd, d)
 	}
 	return filepath.Join(configDir, ".sandplan")
+}
+
+// keeps fails where the data directory cannot be used: nothing is made without it, and half an apply would be
+// done before that is noticed.
+func (a *app) keeps(configDir string) error {
+	dir := a.dataDir(configDir)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	if err == nil {
+		return nil
+	}
+	return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Data directory not usable", Detail: fmt.Sprintf(
+		"%s is where runs and their records are kept, and it cannot be written: %s. Make it writable, or set SANDPLAN_DATA_DIR to a directory that is.",
+		dir, plainPathError(err))}
 }
 
 // addresses reads flags and arguments that name objects. All mistakes are reported at once.

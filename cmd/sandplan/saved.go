@@ -33,6 +33,10 @@ func (a *app) applyFile(cmd *cobra.Command, f applyFlags, path string) int {
 		return exitError
 	}
 	defer t.engine.Close()
+	if err := a.keeps(t.spec.Dir); err != nil && !saved.Options.Destroy {
+		u.fail(err)
+		return exitError
+	}
 	held, err := a.lockScope(in, u, t.engine, scopeOf(t.spec), "apply", f.lockTimeout)
 	if err != nil {
 		u.fail(err)
