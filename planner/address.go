@@ -44,8 +44,39 @@ func ParseAddress(s string) (Address, error) {
 	if invocationPattern.MatchString(s) || otherPattern.MatchString(s) {
 		return Address(s), nil
 	}
-	return "", fmt.Errorf("%q is not an address; examples: invocation.login, invocation.login[\"auth\"], "+
-		"invocation.login.agent, vendor.claude.image, sandplan.uplink", s)
+	examples := "examples"
+	if meant := probably(s); meant != "" {
+		examples = "did you mean " + meant + "? Examples"
+	}
+	return "", fmt.Errorf("%q is not an address; %s: invocation.login, invocation.login[\"auth\"], "+
+		"invocation.login.agent, vendor.claude.image, sandplan.uplink", s, examples)
+}
+
+// unquoted is a key whose quotes a shell has taken.
+var unquoted = regexp.MustCompile(`\[([^"\]0-9][^"\]]*)\]`)
+
+// probably is the address that was meant where only its beginning is missing, or a shell has taken the quotes of
+// its key; as a shell leaves it alone. "" is for everything else.
+func probably(s string) string {
+	if s == "invocation" {
+		return ""
+	}
+	for _, start := range []string{"", "invocation."} {
+		if a := start + s; invocationPattern.MatchString(a) {
+			return shellWord(a)
+		}
+		if a := start + unquoted.ReplaceAllString(s, `["$1"]`); invocationPattern.MatchString(a) {
+			return shellWord(a)
+		}
+	}
+	return ""
+}
+
+func shellWord(a string) string {
+	if strings.ContainsAny(a, `["`) {
+		return "'" + a + "'"
+	}
+	return a
 }
 
 // InvocationAddress is the address of one instance of an invocation block. The key is nil for a

@@ -54,6 +54,27 @@ func TestAddressParts(t *testing.T) {
 	}
 }
 
+// TestProbably: what people type who have just read a name in the configuration, or forgot what a shell does.
+func TestProbably(t *testing.T) {
+	for in, want := range map[string]string{
+		"login":                        "did you mean invocation.login?",
+		"login.agent":                  "did you mean invocation.login.agent?",
+		"invocation.login[auth]":       `did you mean 'invocation.login["auth"]'?`,
+		"invocation.login[auth].agent": `did you mean 'invocation.login["auth"].agent'?`,
+		"login[auth]":                  `did you mean 'invocation.login["auth"]'?`,
+		"login[0]":                     "did you mean 'invocation.login[0]'?",
+		"invocation.":                  "not an address; examples:",
+		"invocation":                   "not an address; examples:",
+		"invocation.a[01]":             "not an address; examples:",
+		"sandplan.nope":                "not an address; examples:",
+		"a b":                          "not an address; examples:",
+	} {
+		if _, err := ParseAddress(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", in, err, want)
+		}
+	}
+}
+
 func TestParseAddressRefuses(t *testing.T) {
 	for in, why := range map[string]string{
 		"":                            "nothing",
