@@ -55,7 +55,7 @@ func TestRealClients(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			start := time.Now()
 			cmd := exec.CommandContext(ctx, tt.argv[0], tt.argv[1:]...)
