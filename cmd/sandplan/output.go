@@ -68,6 +68,9 @@ func (a *app) output(ctx context.Context, f outputFlags, args []string) int {
 		u.print(machine.Document(machine.NewOutputs(outputs(outs))))
 		return exitOK
 	}
+	if len(outs) == 0 {
+		u.print("There are no outputs: no output block declares one.\n")
+	}
 	u.print(u.out.Outputs(outputs(outs)))
 	return exitOK
 }
