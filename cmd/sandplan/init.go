@@ -82,9 +82,10 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 		return exitError
 	}
 	info := engine.Info()
+	first, asks := firstInvocation(spec)
 	u.print(u.human.Pinned(render.Pinned{
 		Engine: info.Version, API: info.API, File: a.short(spec.Lock.Path), Written: p.changed(),
-		Images: p.told, DNS: p.lock.DNS, Invocation: firstInvocation(spec),
+		Images: p.told, DNS: p.lock.DNS, Invocation: first, Prompt: asks,
 	}))
 	return exitOK
 }
@@ -280,12 +281,17 @@ func (p *pinning) write() error {
 	return hclspec.WriteLock(p.lock)
 }
 
-// firstInvocation is what the last of the next three commands runs.
-func firstInvocation(spec *hclspec.Spec) string {
+// firstInvocation is what the last of the next three commands runs, and whether a prompt has to be given there:
+// a vendor's CLI does nothing without one.
+func firstInvocation(spec *hclspec.Spec) (address string, asks bool) {
 	if len(spec.Invocations) == 0 {
-		return ""
+		return "", false
 	}
-	return spec.Invocations[0].Address
+	first := spec.Invocations[0]
+	for _, v := range spec.Vendors {
+		asks = asks || v.Name == first.Vendor.V && v.Kind.V != policy.KindCustom && !first.Prompt.Set
+	}
+	return first.Address, asks
 }
 
 // short is a path as seen from the working directory, where that is shorter.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/hclspec"
 )
 
@@ -133,6 +134,31 @@ func TestServers(t *testing.T) {
 		err := p.servers(tt.spec, func() ([]netip.Addr, error) { return found, nil })
 		if (err != nil) != tt.fault || !slices.Equal(p.lock.DNS, tt.want) {
 			t.Errorf("%s: %v, %v", tt.reason, p.lock.DNS, err)
+		}
+	}
+}
+
+// TestNextCommand: the last of the commands that init ends with works as it stands.
+func TestNextCommand(t *testing.T) {
+	inv := hclspec.Invocation{Address: "invocation.a", Vendor: hclspec.Val[string]{V: "v"}}
+	declared := inv
+	declared.Prompt = hclspec.Val[string]{V: "Look.", Set: true}
+	vendor := func(kind string) []hclspec.Vendor {
+		return []hclspec.Vendor{{Name: "w", Kind: hclspec.Val[string]{V: "codex"}}, {Name: "v", Kind: hclspec.Val[string]{V: kind}}}
+	}
+	for _, tt := range []struct {
+		spec   hclspec.Spec
+		want   string
+		reason string
+	}{
+		{hclspec.Spec{Vendors: vendor("claude"), Invocations: []hclspec.Invocation{inv}}, "  sandplan run -prompt=FILE invocation.a\n", "a vendor's CLI needs a prompt"},
+		{hclspec.Spec{Vendors: vendor("claude"), Invocations: []hclspec.Invocation{declared}}, "  sandplan run invocation.a\n", "one is declared"},
+		{hclspec.Spec{Vendors: vendor("custom"), Invocations: []hclspec.Invocation{inv}}, "  sandplan run invocation.a\n", "a command of one's own needs none"},
+		{hclspec.Spec{}, "  sandplan run ADDRESS\n", "nothing is declared yet"},
+	} {
+		first, asks := firstInvocation(&tt.spec)
+		if got := (&render.Renderer{}).Pinned(render.Pinned{Invocation: first, Prompt: asks}); !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
 		}
 	}
 }

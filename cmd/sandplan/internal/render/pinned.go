@@ -13,8 +13,9 @@ type Pinned struct {
 	Written     bool
 	Images      []PinnedImage
 	DNS         []netip.Addr
-	// Invocation is the first one, for the last of the next commands.
+	// Invocation is the first one, for the last of the next commands; Prompt says that it needs one there.
 	Invocation string
+	Prompt     bool
 }
 
 // PinnedImage is one image of the lock file.
@@ -60,7 +61,11 @@ func (r *Renderer) Pinned(v Pinned) string {
 	if run == "" {
 		run = "ADDRESS"
 	}
-	p.next("Next:", "sandplan plan", "sandplan apply", "sandplan run "+shellQuote(run))
+	run = shellQuote(run)
+	if v.Prompt {
+		run = "-prompt=FILE " + run
+	}
+	p.next("Next:", "sandplan plan", "sandplan apply", "sandplan run "+run)
 	return p.String()
 }
 
