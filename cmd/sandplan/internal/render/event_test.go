@@ -91,9 +91,9 @@ func TestRun(t *testing.T) {
 	tell(launch.Event{Kind: launch.EventRunning, ID: longID("c0ffee123456")})
 	b.WriteString("I have read the worktree; two remarks follow.\n")
 	tell(launch.Event{Kind: launch.EventEnded, Took: 48210 * time.Millisecond})
-	tell(launch.Event{Kind: launch.EventArmed})
 	tell(launch.Event{Kind: launch.EventEgress, Egress: &launch.Egress{
-		Allowed: map[string]int64{"api.anthropic.com:443": 3}, Refused: map[string]int64{"example.com:443": 1}}})
+		Allowed: map[string]int64{"api.anthropic.com:443": 3}, Refused: map[string]int64{"example.com:443": 1, "sandplan-refused.invalid:443": 1}}})
+	tell(launch.Event{Kind: launch.EventArmed})
 	b.WriteString(r.Ended(login, launch.Result{By: launch.ByAgent, RecordDir: ".sandplan/runs/20261129T175755Z-aeb833a8"}))
 	golden(t, filepath.Join(outputDir, "run.txt"), b.String())
 }
@@ -119,12 +119,12 @@ func TestEgressText(t *testing.T) {
 		want, reason string
 	}{
 		{launch.Egress{}, "none", "nothing went through"},
-		{launch.Egress{Allowed: map[string]int64{"b:443": 2, "a:443": 1}}, "1 tunnel to a:443, 2 tunnels to b:443", "sorted"},
+		{launch.Egress{Allowed: map[string]int64{"b:443": 2, "a:443": 1}}, "1 tunnel to a:443, 2 tunnels to b:443 (the proof's own included)", "sorted"},
 		{launch.Egress{Incomplete: "it was killed"}, "none; the log is incomplete: it was killed", "a gap is said"},
-		{launch.Egress{Refused: map[string]int64{`"/"`: 1, launch.NoTarget: 2, "a:443": 3}}, `1 refused to "/", 2 refused that named no target, 3 refused to a:443`,
+		{launch.Egress{Refused: map[string]int64{`"/"`: 1, launch.NoTarget: 2, "a:443": 3}}, `1 refused to "/", 2 refused that named no target, 3 refused to a:443 (the proof's own included)`,
 			"what is no HOST:PORT is told as it came"},
 		{many, "1 refused to a.example:443, 1 refused to b.example:443, 1 refused to c.example:443, 1 refused to d.example:443, " +
-			"1 refused to e.example:443, 1 refused to f.example:443, 1 refused to g.example:443, 1 refused to h.example:443, 5 more hosts", "a flood is one line"},
+			"1 refused to e.example:443, 1 refused to f.example:443, 1 refused to g.example:443, 1 refused to h.example:443, 5 more hosts (the proof's own included)", "a flood is one line"},
 	} {
 		if got := egressText(tt.in); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)

@@ -76,14 +76,14 @@ func egressText(g launch.Egress) string {
 		}
 		parts = append(parts, fmt.Sprintf("%d refused to %s", g.Refused[h], h))
 	}
-	if len(parts) == 0 {
-		parts = []string{"none"}
-	}
 	const most = 8
 	if len(parts) > most {
 		parts = append(parts[:most], fmt.Sprintf("%d more hosts", len(parts)-most))
 	}
-	text := strings.Join(parts, ", ")
+	text := "none"
+	if len(parts) > 0 { // a run that got so far has tried the proxy before the agent could
+		text = strings.Join(parts, ", ") + " (the proof's own included)"
+	}
 	if g.Incomplete != "" {
 		text += "; the log is incomplete: " + g.Incomplete
 	}
