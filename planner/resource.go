@@ -11,7 +11,7 @@ import (
 
 // Schema is the version of labels and rows that this program writes and reads. An object with
 // another one is pending, never drift.
-const Schema = "1"
+const Schema = "2"
 
 // Scope is what one configuration owns on one engine.
 type Scope struct {
