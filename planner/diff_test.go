@@ -306,7 +306,7 @@ func TestDiffOfFields(t *testing.T) {
 				o.Extra = []planner.Extra{{Path: "HostConfig.Old"}}
 			}),
 			plan: lines(
-				`pending: invocation.a.agent was made by another version of sandplan (schema "0", this one writes ` + planner.Schema + `)`,
+				`pending: invocation.a.agent was made by another version of sandplan (schema "0", this one writes `+planner.Schema+`)`,
 				"replace invocation.a.agent it was made by another version of sandplan",
 			),
 		},
