@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -324,7 +323,7 @@ func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl
 	}
 	b.out.desired[a] = d
 	b.rows.add(planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs},
-		func(buf *bytes.Buffer) []planner.Field { return wantedFields(buf, k.table, d, at, decl) })
+		func(own *bench) []planner.Field { return wantedFields(own, k.table, d, at, decl) })
 }
 
 func (b *builder) vendor(inv hclspec.Invocation) *hclspec.Vendor {

@@ -73,13 +73,6 @@ func (s containerSpec) tree() tree {
 
 // encode writes the container as JSON, as inspect will show it but for what arrangeWanted does.
 func (s containerSpec) encode(buf *bytes.Buffer) {
-	networks := make(map[string]network.EndpointSettings, len(s.endpoints))
-	for _, e := range s.endpoints {
-		networks[e.role] = e.settings
-	}
-	if len(s.endpoints) == 0 {
-		networks[roleNone] = network.EndpointSettings{}
-	}
 	buf.Reset()
 	err := json.NewEncoder(buf).Encode(map[string]any{
 		"Name":            "/" + s.name,
@@ -87,11 +80,23 @@ func (s containerSpec) encode(buf *bytes.Buffer) {
 		"Platform":        "linux",
 		"Config":          s.config,
 		"HostConfig":      s.host,
-		"NetworkSettings": map[string]any{"Networks": networks},
+		"NetworkSettings": map[string]any{"Networks": s.networks()},
 	})
 	if err != nil {
 		panic(fmt.Sprintf("request of container %s without a JSON form: %v", s.name, err)) // the SDK's types all have one
 	}
+}
+
+// networks are the container's endpoints by their roles.
+func (s containerSpec) networks() map[string]network.EndpointSettings {
+	if len(s.endpoints) == 0 {
+		return map[string]network.EndpointSettings{roleNone: {}}
+	}
+	out := make(map[string]network.EndpointSettings, len(s.endpoints))
+	for _, e := range s.endpoints {
+		out[e.role] = e.settings
+	}
+	return out
 }
 
 // create makes the container. The engine takes a network by its ID and shows it by its name.
@@ -159,14 +164,25 @@ func connect(ctx context.Context, e *Engine, to endpointSpec, container string, 
 
 // containerKind is what the kinds of containers have in common.
 func containerKind(name planner.Kind, rows []row) kind {
+	t := newTable([]string{"Config", "HostConfig", "NetworkSettings.Networks", "Mounts", "Changes"}, rows)
+	t.leaveOut(readOfContainers()...)
+	t.argument = t.root.at(mustParsePath(pathArgument))
 	return kind{
 		name:     name,
-		table:    newTable([]string{"Config", "HostConfig", "NetworkSettings.Networks", "Mounts", "Changes"}, rows),
+		table:    t,
 		list:     listContainers,
 		inspect:  inspectContainer,
 		complete: completeContainer,
 		remove:   removeContainer,
 	}
+}
+
+// readOfContainers are the paths of a container's tree that are read, or rewritten, before its fields are made:
+// in completeContainer and all that it calls, and in tree.go.
+func readOfContainers() []string {
+	return []string{"Id", "Name", "State", "Image", "Path", "Args", "Mounts", "Changes", "NetworkSettings.Networks",
+		"Config.Labels", "Config.Hostname", "Config.Image", "Config.Env", "Config.Entrypoint", "Config.Cmd",
+		"HostConfig.Memory", "HostConfig.Mounts", "HostConfig.Tmpfs"}
 }
 
 func inspectContainer(ctx context.Context, e *Engine, id string) (tree, error) {
@@ -176,7 +192,8 @@ func inspectContainer(ctx context.Context, e *Engine, id string) (tree, error) {
 // completeContainer names the container's networks by their roles, adds what was written into its
 // file system, and brings the rest into the form of rows.
 func completeContainer(ctx context.Context, l *look, v tree) error {
-	if _, ok := v["HostConfig"].(map[string]any)["Memory"]; !ok {
+	host, _ := v["HostConfig"].(map[string]any)
+	if _, ok := host["Memory"]; !ok {
 		return fmt.Errorf("container %s: the engine showed the short form of it", treeName(v))
 	}
 	id, _ := readIdentity(labelsOf(treeLabels(v)))
@@ -193,7 +210,7 @@ func completeContainer(ctx context.Context, l *look, v tree) error {
 		}
 		v["Changes"] = unexpectedChanges(v, changes)
 	}
-	arrangeContainer(v, l.engine.info.DataDir)
+	arrangeBy(v, l.engine.info.DataDir, exact) // the argument comes last, see objectOf
 	return nil
 }
 

@@ -1,14 +1,11 @@
 package docker
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/policy"
-	"github.com/sandplan/sandplan/providers/docker/egress"
-	"github.com/sandplan/sandplan/providers/docker/shim"
 )
 
 // What stands for a property that says the same as others do. Where it does not, the property stays
@@ -112,58 +109,6 @@ func envByName(v any) any {
 		}
 	}
 	return out
-}
-
-// decodeArgument replaces the JSON argument of shim and proxy by what it says, for rows of its own.
-// Only an argument that is written exactly as the program writes it is taken apart: another spelling
-// might be read differently by the process that gets it.
-func decodeArgument(v any) any {
-	cmd, ok := v.([]any)
-	if !ok || len(cmd) != 2 {
-		return v
-	}
-	text, ok := cmd[1].(string)
-	if !ok {
-		return v
-	}
-	var encode func() (string, error)
-	switch cmd[0] {
-	case commandShim:
-		c := new(shim.Config)
-		if json.Unmarshal([]byte(text), c) != nil {
-			return v
-		}
-		encode = c.Arg
-	case commandEgress:
-		c := new(egress.Config)
-		if json.Unmarshal([]byte(text), c) != nil {
-			return v
-		}
-		encode = c.Arg
-	default:
-		return v
-	}
-	if again, err := encode(); err != nil || again != text {
-		return v
-	}
-	return takeArgument(v)
-}
-
-// takeArgument takes the argument apart as it is.
-func takeArgument(v any) any {
-	cmd, ok := v.([]any)
-	if !ok || len(cmd) != 2 || cmd[0] != commandShim && cmd[0] != commandEgress {
-		return v
-	}
-	text, _ := cmd[1].(string)
-	said, err := decodeTree([]byte(text))
-	if err != nil {
-		return v
-	}
-	if cmd[0] == commandEgress {
-		splitHosts(said)
-	}
-	return []any{cmd[0], map[string]any(said)}
 }
 
 // mountsByTarget turns the list of mounts into an object: those that every agent has by their target,

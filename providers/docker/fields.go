@@ -18,17 +18,24 @@ func (t *table) wanted(v tree, decl func(attr string) hcl.Range) []planner.Field
 }
 
 func (t *table) wantedOf(v reply, decl func(attr string) hcl.Range) []planner.Field {
-	fields := t.fields("", v.tree, v.known, func(r *row, raw any, known *literal) planner.Value {
-		switch {
-		case r.class == planner.ClassIgnored:
-			return planner.Value{}
-		case r.class == planner.ClassAssigned:
-			return planner.JSON(r.shape.name)
-		case known != nil:
-			return known.compared
-		}
-		return r.value(raw, parseRef)
-	})
+	return declare(t.fields("", v, wantedValue), decl)
+}
+
+// wantedValue is what a value of a request is compared as.
+func wantedValue(r *row, raw any, known *literal) planner.Value {
+	switch {
+	case r.class == planner.ClassIgnored:
+		return planner.Value{}
+	case r.class == planner.ClassAssigned:
+		return planner.JSON(r.shape.name)
+	case known != nil:
+		return known.compared
+	}
+	return r.value(raw, parseRef)
+}
+
+// declare says of each field where it is declared.
+func declare(fields []planner.Field, decl func(attr string) hcl.Range) []planner.Field {
 	for i := range fields {
 		fields[i].Decl = decl(fields[i].Attr)
 	}
@@ -43,7 +50,7 @@ func (t *table) observed(v tree, refs map[string]planner.Address) []planner.Fiel
 
 func (t *table) observedOf(v reply, refs map[string]planner.Address) []planner.Field {
 	resolve := func(s string) (planner.Address, bool) { a, ok := refs[s]; return a, ok }
-	return t.fields("", v.tree, v.known, func(r *row, raw any, known *literal) planner.Value {
+	return t.fields("", v, func(r *row, raw any, known *literal) planner.Value {
 		if known != nil {
 			return known.compared
 		}
@@ -87,14 +94,29 @@ func (t *table) declared(label map[string]planner.Value) []planner.Field {
 
 // fields go through the rows of a tree that stands at prefix, itself a path, and are sorted. value is given the literal of
 // a row whose value has stayed as it was decoded.
-func (t *table) fields(prefix string, v any, known []*literal, value func(r *row, raw any, known *literal) planner.Value) []planner.Field {
+func (t *table) fields(prefix string, v reply, value func(r *row, raw any, known *literal) planner.Value) []planner.Field {
+	return t.fieldsLike(nil, nil, prefix, v, value)
+}
+
+// fieldsLike takes over fields, one for each row, but for those of its own rows: of these alone the tree need tell.
+// nil is all rows.
+func (t *table) fieldsLike(like []planner.Field, own []bool, prefix string, v reply, value func(r *row, raw any, known *literal) planner.Value) []planner.Field {
 	out := make([]planner.Field, 0, len(t.rows))
 	var holder any // the object or list that the row stands in
-	members := false
+	members, held := false, false
 	for i := range t.rows {
+		if own != nil && !own[i] {
+			out, held = append(out, like[i]), false
+			continue
+		}
 		r, segs := &t.rows[i], t.segs[i]
-		if !t.beside[i] {
-			holder = lookup(v, parent(segs))
+		if v.left != nil && v.left[i] != nil {
+			out = append(out, t.blank[i])
+			out[len(out)-1].Value, held = value(r, nil, v.left[i]), false
+			continue
+		}
+		if !held || !t.beside[i] {
+			holder, held = lookup(v.tree, parent(segs)), true
 		}
 		raw := lookup(holder, segs[len(parent(segs)):])
 		if r.members != nil {
@@ -109,8 +131,8 @@ func (t *table) fields(prefix string, v any, known []*literal, value func(r *row
 			f.Path = joinPath(prefix, f.Path)
 		}
 		var still *literal
-		if known != nil && known[i] != nil && known[i].is(raw) {
-			still = known[i]
+		if v.known != nil && v.known[i] != nil && v.known[i].is(raw) {
+			still = v.known[i]
 		}
 		f.Value = value(r, raw, still)
 	}
@@ -128,7 +150,8 @@ func (r *row) memberFields(out []planner.Field, path string, raw any, value func
 	}
 	for key, member := range members {
 		at := joinPath(path, formatPath([]segment{{key: key, index: -1}}))
-		out = append(out, r.members.fields(at, member, nil, value)...)
+		m, _ := member.(map[string]any) // nothing stands below anything else
+		out = append(out, r.members.fields(at, reply{tree: m}, value)...)
 	}
 	return out
 }

@@ -19,6 +19,13 @@ type parser struct {
 	at  int
 	// known gets the literals that were met along the rows of a table.
 	known []*literal
+	// leave, where it is there, says of which rows a literal is not put into the tree, and left gets those.
+	leave []bool
+	left  []*literal
+	met   []bool // rows, of an object that may leave some out
+	// odd is set where a name is there twice, or stands for a row and is not written as one: which of two
+	// values counts can then only be told by a tree that has all.
+	odd bool
 }
 
 // maxDepth bounds the recursion; inspect output is some ten levels deep.
@@ -81,7 +88,7 @@ func (p *parser) literal(depth int, n *node) (any, error) {
 }
 
 func (p *parser) object(depth int, n *node) (any, error) {
-	out := make(map[string]any, n.size())
+	out := make(map[string]any, n.size(p.leave))
 	p.at++
 	if p.next('}') {
 		return out, nil
@@ -97,8 +104,14 @@ func (p *parser) object(depth int, n *node) (any, error) {
 		if !p.next(':') {
 			return nil, p.unexpected()
 		}
-		if out[key], err = p.value(depth+1, child); err != nil {
+		v, err := p.value(depth+1, child)
+		if err != nil {
 			return nil, err
+		}
+		if !p.leaves(child) {
+			n := len(out)
+			out[key] = v
+			p.odd = p.odd || len(out) == n
 		}
 		switch {
 		case p.next(','):
@@ -108,6 +121,20 @@ func (p *parser) object(depth int, n *node) (any, error) {
 			return nil, p.unexpected()
 		}
 	}
+}
+
+// leaves reports whether the value of a row, read just now, is left out of the tree.
+func (p *parser) leaves(n *node) bool {
+	if p.leave == nil || n == nil || n.row == nil {
+		return false
+	}
+	p.odd = p.odd || p.met[n.index]
+	p.met[n.index] = true
+	if !p.leave[n.index] || p.known[n.index] == nil {
+		return false
+	}
+	p.left[n.index], p.known[n.index] = p.known[n.index], nil
+	return true
 }
 
 // key reads the key of an object's member, and finds the step of the rows' paths that it is.
@@ -122,6 +149,9 @@ func (p *parser) key(n *node) (string, *node, error) {
 		}
 	}
 	key, err := p.text()
+	if n != nil && n.keys[key] != nil {
+		p.odd = true
+	}
 	return key, nil, err
 }
 

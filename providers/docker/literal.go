@@ -97,13 +97,49 @@ func (l *literal) is(v any) bool {
 type reply struct {
 	tree  tree
 	known []*literal // as table.rows
+	// left are the literals that the tree does not have, of rows that nothing but fields reads.
+	left []*literal
 }
 
 // decode reads one JSON object along the rows.
 func (t *table) decode(raw []byte) (reply, error) {
-	r := reply{known: make([]*literal, len(t.rows))}
-	p := parser{raw: raw, known: r.known}
-	var err error
-	r.tree, err = asTree(p.document(t.root))
-	return r, err
+	if t.leave == nil {
+		return t.decodeAll(raw)
+	}
+	n := len(t.rows)
+	literals := make([]*literal, 2*n)
+	p := parser{raw: raw, known: literals[:n:n], left: literals[n:], leave: t.leave, met: make([]bool, n)}
+	v, err := asTree(p.document(t.root))
+	if p.odd || err != nil {
+		return t.decodeAll(raw)
+	}
+	return reply{tree: v, known: p.known, left: p.left}, nil
+}
+
+// decodeAll is decode into a tree that has everything.
+func (t *table) decodeAll(raw []byte) (reply, error) {
+	p := parser{raw: raw, known: make([]*literal, len(t.rows))}
+	v, err := asTree(p.document(t.root))
+	return reply{tree: v, known: p.known}, err
+}
+
+// leaveOut lets decode leave out of the tree what only fields need: the literals of all rows but those at or
+// below the paths that are read elsewhere.
+func (t *table) leaveOut(read ...string) {
+	t.leave = make([]bool, len(t.rows))
+	for i, below := range t.below(read...) {
+		t.leave[i] = !below
+	}
+	t.root.countKept(t.leave)
+}
+
+func (n *node) countKept(leave []bool) {
+	for _, child := range n.keys {
+		if child.row == nil || !leave[child.index] {
+			n.kept++
+		}
+	}
+	for _, child := range n.children {
+		child.countKept(leave)
+	}
 }

@@ -73,6 +73,9 @@ func (l *look) objectOf(ctx context.Context, k *kind, r reply) (planner.Object, 
 			return planner.Object{}, err
 		}
 	}
+	if k.table.argument != nil {
+		k.table.observeArgument(r)
+	}
 	labels := labelsOf(treeLabels(v))
 	id, _ := readIdentity(labels)
 	o := planner.Object{Addr: id.address, Kind: k.name, ID: treeID(v), Name: treeName(v), Schema: id.schema,

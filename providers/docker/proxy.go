@@ -3,7 +3,9 @@ package docker
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/container"
@@ -141,12 +143,18 @@ func hostText(v any) any {
 
 // splitHosts takes the addresses of declarations, which only log lines show, apart from the hosts.
 func splitHosts(said tree) {
-	hosts, _ := said["hosts"].([]any)
+	hosts, ok := said["hosts"].([]any)
 	decls := make([]any, len(hosts))
+	if ok {
+		hosts = slices.Clone(hosts) // nobody writes into what may be remembered
+		said["hosts"] = hosts
+	}
 	for i, h := range hosts {
 		if h, ok := h.(map[string]any); ok {
 			decls[i] = h["decl"]
+			h = maps.Clone(h)
 			delete(h, "decl")
+			hosts[i] = h
 		}
 	}
 	said["hosts_decl"] = decls

@@ -53,6 +53,12 @@ type table struct {
 	blank  []planner.Field
 	beside []bool
 	root   *node
+	// leave is which rows' literals decode leaves out of the tree, see leaveOut; nil is none.
+	leave []bool
+	// argument is the step of the rows' paths at which the argument of a container's program stands, if any do,
+	// and spelled are some such arguments.
+	argument *node
+	spelled  spellings
 	// strict are the paths below which a property that no row covers is a mismatch; elsewhere it is
 	// worth a warning only. "" stands for the whole object.
 	strict [][]segment
@@ -63,6 +69,7 @@ type node struct {
 	children map[segment]*node
 	keys     map[string]*node // the children that are keys, again
 	key      string           // of the node itself, "" for an item of a list
+	kept     int              // how many keys there are whose literals decode leaves in
 	row      *row
 	index    int // of the row in its table
 	// known are the values of the row that were seen; nil where they are not remembered.
@@ -142,12 +149,27 @@ func (n *node) child(s segment) *node {
 	return c
 }
 
-// size is about how many members an object at the node has.
-func (n *node) size() int {
+// at is the step that a path leads to from here; nil when no row is there.
+func (n *node) at(path []segment) *node {
+	for _, s := range path {
+		if n == nil {
+			return nil
+		}
+		n = n.children[s]
+	}
+	return n
+}
+
+// size is about how many members an object at the node has, of the rows that leave, if there, does not name.
+func (n *node) size(leave []bool) int {
 	if n == nil {
 		return 0
 	}
-	return len(n.keys)
+	size := len(n.keys)
+	if leave != nil {
+		size = n.kept
+	}
+	return size
 }
 
 // parent is the path of the object or list that holds what is at a path.

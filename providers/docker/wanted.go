@@ -2,7 +2,6 @@ package docker
 
 import (
 	"bytes"
-	"fmt"
 	"runtime"
 	"sync"
 
@@ -15,26 +14,32 @@ import (
 // it, and one object's follow from nothing but the object.
 type rows struct {
 	wanted []*planner.Resource
-	work   chan func(*bytes.Buffer)
+	work   chan func(*bench)
 	done   sync.WaitGroup
 }
 
+// bench is what one of those who compute rows has beside it.
+type bench struct {
+	buf  bytes.Buffer
+	like templates
+}
+
 // add computes fields and digest of a resource that is like r.
-func (w *rows) add(r planner.Resource, fields func(*bytes.Buffer) []planner.Field) {
+func (w *rows) add(r planner.Resource, fields func(*bench) []planner.Field) {
 	if w.work == nil {
-		w.work = make(chan func(*bytes.Buffer), 1024) // so that whoever adds seldom waits
+		w.work = make(chan func(*bench), 1024) // so that whoever adds seldom waits
 		for range runtime.GOMAXPROCS(0) {
 			w.done.Go(func() {
-				var buf bytes.Buffer
+				var own bench
 				for compute := range w.work {
-					compute(&buf)
+					compute(&own)
 				}
 			})
 		}
 	}
 	w.wanted = append(w.wanted, &r)
-	w.work <- func(buf *bytes.Buffer) {
-		r.Fields = fields(buf)
+	w.work <- func(b *bench) {
+		r.Fields = fields(b)
 		r.Digest = planner.Digest(r.Fields)
 	}
 }
@@ -54,13 +59,19 @@ func (w *rows) all() []planner.Resource {
 	return out
 }
 
-func wantedFields(buf *bytes.Buffer, t *table, d desired, at hcl.Range, decl map[string]hcl.Range) []planner.Field {
-	fields := t.wantedOf(wantedReply(buf, t, d), func(attr string) hcl.Range {
+func wantedFields(at *bench, t *table, d desired, from hcl.Range, decl map[string]hcl.Range) []planner.Field {
+	where := func(attr string) hcl.Range {
 		if r, ok := decl[attr]; ok && r.Filename != "" {
 			return r
 		}
-		return at
-	})
+		return from
+	}
+	var fields []planner.Field
+	if s, ok := d.(containerSpec); ok { // of which there are most
+		fields = at.like.fields(&at.buf, t, s, where)
+	} else {
+		fields = t.wanted(d.tree(), where)
+	}
 	if phase, ok := decl["phase"]; ok {
 		for i := range fields {
 			if fields[i].Path == pathWorktreeMode {
@@ -69,20 +80,4 @@ func wantedFields(buf *bytes.Buffer, t *table, d desired, at hcl.Range, decl map
 		}
 	}
 	return fields
-}
-
-// wantedReply is what the engine would reply about a wanted object. Containers, of which there are most,
-// are read like replies, and so decode nothing twice that others have too.
-func wantedReply(buf *bytes.Buffer, t *table, d desired) reply {
-	s, ok := d.(containerSpec)
-	if !ok {
-		return reply{tree: d.tree()}
-	}
-	s.encode(buf)
-	r, err := t.decode(buf.Bytes())
-	if err != nil {
-		panic(fmt.Sprintf("request of container %s: %v", s.name, err)) // it was written just now
-	}
-	arrangeWanted(r.tree)
-	return r
 }

@@ -101,6 +101,11 @@ func (c *Config) Arg() (string, error) {
 	if err := c.Validate(); err != nil {
 		return "", fmt.Errorf("proxy of %s: %w", c.Invocation, err)
 	}
+	return c.Text()
+}
+
+// Text is the configuration as Arg writes it, whether it makes sense or not.
+func (c *Config) Text() (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // it is read by people, in inspect
