@@ -21,6 +21,7 @@ type places struct {
 	// file is one that nobody inside may read, with its content; socket one that nobody may connect to.
 	file, secret, socket string
 
+	lock   *os.File // held for as long as this process lives
 	listen net.Listener
 	mu     sync.Mutex
 	heard  string
@@ -31,13 +32,23 @@ func (v *verification) makePlaces(context.Context) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.MkdirTemp(dir, "sandplan-verify-")
+	left, err := removeLeftovers(dir, v.Now())
+	for _, path := range left {
+		v.Tell("removed " + path + ", which a verification left that was killed")
+	}
+	if err != nil {
+		v.Tell(err.Error()) // in nobody's way
+	}
+	root, err := os.MkdirTemp(dir, placesPrefix)
 	if err != nil {
 		return err
 	}
 	p := &places{root: root, second: root + "/second", tree: root + "/open", readOnly: root + "/ro", shown: root + "/shown",
 		secret: "content of a file of the host: " + v.token(runFence).String()}
 	v.places = p
+	if p.lock, err = hold(root); err != nil {
+		return err
+	}
 	p.file, p.socket = p.shown+"/file", p.shown+"/socket"
 	for _, d := range []string{p.second, p.tree + "/.git/hooks", p.readOnly, p.shown} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
@@ -103,7 +114,11 @@ func (p *places) remove() error {
 	if p.listen != nil {
 		_ = p.listen.Close()
 	}
-	if err := os.RemoveAll(p.root); err != nil {
+	err := os.RemoveAll(p.root)
+	if p.lock != nil {
+		_ = p.lock.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("remove %s: %w", p.root, err)
 	}
 	return nil
