@@ -32,7 +32,7 @@ func replacing(a planner.Address) worldChange {
 }
 
 // TestWorldChangesAfterEachCall changes one thing after each call of the engine in turn: whenever it
-// happens, the run must end as refused or stopped, never as a success, and unfed when refused.
+// happens, the run must end as refused or stopped, never as a success, and unfed unless the agent ran before.
 func TestWorldChangesAfterEachCall(t *testing.T) {
 	for name, change := range map[string]worldChange{
 		"agent changed":    tampering(login.With(planner.PartAgent)),
@@ -82,16 +82,19 @@ func worldChanges(t *testing.T, n int, change worldChange) bool {
 		ended.Store(true)
 		return code
 	}))
-	what := ""
+	what, at := "", 0
 	b.after = func(call string, k int) {
 		if k >= n && what == "" && !ended.Load() && change(b) {
-			what, changedAt = call, time.Now()
+			what, changedAt, at = call, time.Now(), k
 		}
 	}
 	res := b.run(t.Context())
+	started := slices.Index(b.calls, "start "+string(login.With(planner.PartAgent))) + 1
 	switch {
 	case what == "":
 		return false
+	case at <= started && fed.Load(): // everything is looked at once more between its start and its prompt
+		t.Errorf("changed after call %d (%s), before the agent ran or as it started, and it got its prompt", n, what)
 	case res.Code == int(CodeRefused) && res.By == BySandplan && !fed.Load():
 	case res.Code == int(CodeDrift):
 	case res.By == ByAgent && endedAt.Sub(changedAt) <= RecheckEvery:

@@ -131,3 +131,88 @@ func TestSecurityOptRow(t *testing.T) {
 		t.Errorf("a digest is no digest: %s", agent)
 	}
 }
+
+// allows reports whether a call with these arguments goes through.
+func (p *seccompProfile) allows(call string, args ...uint64) bool {
+	holds := func(a seccompArg) bool {
+		v := uint64(0)
+		if int(a.Index) < len(args) {
+			v = args[a.Index]
+		}
+		if a.Op == "SCMP_CMP_MASKED_EQ" {
+			return v&a.Value == a.ValueTwo
+		}
+		return a.Op == "SCMP_CMP_EQ" && v == a.Value
+	}
+	return slices.ContainsFunc(p.Syscalls, func(r seccompRule) bool {
+		return r.Action == seccompAllow && slices.Contains(r.Names, call) && !slices.ContainsFunc(r.Args, func(a seccompArg) bool { return !holds(a) })
+	})
+}
+
+// TestSeccompJudgesArguments calls what may be called with some arguments only. A pointer with every bit
+// set shows a condition on the wrong argument.
+func TestSeccompJudgesArguments(t *testing.T) {
+	const (
+		pointer, here   = ^uint64(0), ^uint64(99) // AT_FDCWD
+		create, tmpfile = 0o100 | 1, 0o20200000 | 1
+		regular         = 0o100000
+	)
+	agent, runner := agentProfile(true), agentProfile(false)
+	for _, c := range []struct {
+		call   string
+		args   []uint64
+		agent  bool
+		runner bool
+		reason string
+	}{
+		{"chmod", []uint64{pointer, 0o777}, true, true, "as chmod(1) does"},
+		{"chmod", []uint64{pointer, 0o4755}, false, false, "set-uid"},
+		{"chmod", []uint64{pointer, 0o2755}, false, false, "set-gid"},
+		{"fchmod", []uint64{3, 0o1777}, true, true, "sticky is no identity"},
+		{"fchmod", []uint64{3, 0o4755}, false, false, "set-uid"},
+		{"fchmodat", []uint64{here, pointer, 0o644}, true, true, "as chmod(1) does"},
+		{"fchmodat", []uint64{here, pointer, 0o4755}, false, false, "set-uid"},
+		{"fchmodat2", []uint64{here, pointer, 0o644, pointer}, true, true, "the newer call"},
+		{"fchmodat2", []uint64{here, pointer, 0o2755}, false, false, "set-gid"},
+		{"mknod", []uint64{pointer, regular | 0o644, pointer}, true, true, "a file"},
+		{"mknod", []uint64{pointer, regular | 0o4755}, false, false, "a set-uid file from the beginning"},
+		{"mknodat", []uint64{here, pointer, regular | 0o644}, true, true, "a file"},
+		{"mknodat", []uint64{here, pointer, regular | 0o4755}, false, false, "a set-uid file from the beginning"},
+		{"creat", []uint64{pointer, 0o644}, true, true, "a file"},
+		{"creat", []uint64{pointer, 0o6755}, false, false, "a set-uid file from the beginning"},
+		{"open", []uint64{pointer, create, 0o644}, true, true, "a file"},
+		{"open", []uint64{pointer, create, 0o4755}, false, false, "a set-uid file from the beginning"},
+		{"open", []uint64{pointer, tmpfile, 0o4755}, false, false, "the same, without a name"},
+		{"open", []uint64{pointer, 0, pointer}, true, true, "it has no mode without O_CREAT"},
+		{"openat", []uint64{here, pointer, create, 0o644}, true, true, "a file"},
+		{"openat", []uint64{here, pointer, create, 0o4755}, false, false, "a set-uid file from the beginning"},
+		{"openat", []uint64{here, pointer, tmpfile, 0o2755}, false, false, "the same, without a name"},
+		{"openat", []uint64{here, pointer, 0, pointer}, true, true, "it has no mode without O_CREAT"},
+		{"clone", []uint64{17, pointer}, true, true, "fork"},
+		{"clone", []uint64{17 | 0x10000000, pointer}, false, false, "a user namespace"},
+		{"clone", []uint64{17 | 0x00020000, pointer}, false, false, "a mount namespace"},
+		{"clone", []uint64{17 | 0x40000000, pointer}, false, false, "a network namespace"},
+		{"socket", []uint64{1, 1}, true, false, "AF_UNIX: a path in the worktree is a way out"},
+		{"socket", []uint64{2, 1}, true, true, "AF_INET"},
+		{"socket", []uint64{10, 1}, true, true, "AF_INET6"},
+		{"socket", []uint64{16, 3}, true, true, "AF_NETLINK, for the interfaces"},
+		{"socket", []uint64{17, 3}, false, false, "AF_PACKET"},
+		{"socket", []uint64{38, 5}, false, false, "AF_ALG"},
+		{"socket", []uint64{40, 1}, false, false, "AF_VSOCK, which no network namespace confines"},
+		{"prlimit64", []uint64{0, 7}, true, true, "its own limits"},
+		{"prlimit64", []uint64{1, 7}, false, false, "process 1 without descriptors"},
+		{"setpriority", []uint64{0, 0, 19}, true, true, "its own priority"},
+		{"setpriority", []uint64{0, 1, 19}, false, false, "process 1 starved"},
+		{"setpriority", []uint64{2, 0, 19}, false, false, "all of a user, process 1 with it"},
+		{"sched_setaffinity", []uint64{1, 8}, false, false, "process 1 moved"},
+		{"personality", []uint64{0}, true, true, "as it is"},
+		{"personality", []uint64{0x0400000}, false, false, "READ_IMPLIES_EXEC"},
+	} {
+		if got := agent.allows(c.call, c.args...); got != c.agent {
+			t.Errorf("agents: %s%#x: allowed %v, want %v (%s)", c.call, c.args, got, c.agent, c.reason)
+		}
+		if got := runner.allows(c.call, c.args...); got != c.runner {
+			t.Errorf("runners: %s%#x: allowed %v, want %v (%s)", c.call, c.args, got, c.runner, c.reason)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/docker/docker/api/types/mount"
+
 	"github.com/sandplan/sandplan/hclspec"
 )
 
@@ -330,5 +332,17 @@ func TestReadSmallNeverBlocks(t *testing.T) {
 	write(t, filepath.Join(dir, "big"), "0123456789a")
 	if _, err := readSmall(filepath.Join(dir, "big"), 10); err == nil || !strings.Contains(err.Error(), "more than 10 bytes") {
 		t.Errorf("too big: %v", err)
+	}
+}
+
+// TestBindsAreNotRecursive: on 20.10 what is mounted below a directory came along with it, and stayed
+// writable below one that was bound read-only; and what the host mounts there later must not appear.
+func TestBindsAreNotRecursive(t *testing.T) {
+	for _, readOnly := range []bool{true, false} {
+		m := bind{"/src/app", "/work", readOnly}.mount()
+		if m.Type != mount.TypeBind || m.ReadOnly != readOnly || m.BindOptions == nil || !m.BindOptions.NonRecursive ||
+			m.BindOptions.Propagation != mount.PropagationRPrivate || m.BindOptions.CreateMountpoint {
+			t.Errorf("read-only %v: %+v, %+v", readOnly, m, m.BindOptions)
+		}
 	}
 }
