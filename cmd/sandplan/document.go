@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/machine"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
@@ -12,23 +13,30 @@ import (
 
 // planDocument is a plan for programs.
 func (a *app) planDocument(t *target, pl *planner.Plan) (string, hcl.Diagnostics) {
-	var before, outs map[string]hclspec.Output
 	var checks []hclspec.CheckResult
-	var diags hcl.Diagnostics
-	if !pl.Destroy { // nothing is compiled then, and no output has a value afterwards
-		live := t.compiled.Live(kept(pl, t.snap))
-		outs, diags = t.spec.EvalOutputs(live)
-		checks = t.spec.CheckResults(live)
+	if !pl.Destroy {
+		checks = t.spec.CheckResults(t.compiled.Live(kept(pl, t.snap)))
 	}
-	if there := found(t.snap); there != nil && !pl.Destroy {
-		// One that cannot be said of what is there was not there before, which is no mistake.
-		before, _ = t.spec.EvalOutputs(there)
-	}
+	was, will, diags := outputsOf(t, pl)
 	return machine.Document(machine.NewPlan(machine.PlanInput{
-		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Before: outputs(before), Outputs: outputs(outs),
+		Plan: pl, Permissions: permissions(t.spec, pl), Snapshot: t.snap, Before: was, Outputs: will,
 		Variables: variables(t.spec), Configuration: machine.NewConfiguration(t.spec), Checks: machine.NewChecks(checks),
 		Version: a.version, Now: a.now(),
 	})), diags
+}
+
+// outputsOf are the outputs of what the engine has, and of what it will have when a plan is carried out.
+func outputsOf(t *target, pl *planner.Plan) (was, will []render.Output, diags hcl.Diagnostics) {
+	if pl.Destroy { // nothing is compiled then, and no output has a value afterwards
+		return nil, nil, nil
+	}
+	after, diags := t.spec.EvalOutputs(t.compiled.Live(kept(pl, t.snap)))
+	if there := found(t.snap); there != nil {
+		// One that cannot be said of what is there was not there before, which is no mistake.
+		before, _ := t.spec.EvalOutputs(there)
+		was = outputs(before)
+	}
+	return was, outputs(after), diags
 }
 
 // kept are the IDs of the objects that stay what they are, those that a plan leaves out included.

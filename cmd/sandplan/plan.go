@@ -235,7 +235,11 @@ func (a *app) planView(t *target, pl *planner.Plan, targeted bool) render.PlanVi
 		return render.PlanView{Targeted: targeted}
 	}
 	alloc := t.compiled.Allocation()
-	return render.PlanView{Targeted: targeted, Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissionsOf(t.spec, unsettled(pl)), pl)}
+	v := render.PlanView{Targeted: targeted, Free: alloc.Free, Pool: alloc.Pool.String(), Permissions: unread(permissionsOf(t.spec, unsettled(pl)), pl)}
+	if was, will, diags := outputsOf(t, pl); !pl.Empty() && !diags.HasErrors() { // whoever prints their values reports what is wrong
+		v.Outputs = render.OutputChanges(was, will)
+	}
+	return v
 }
 
 // planWarnings are printed below a plan, where they are seen.

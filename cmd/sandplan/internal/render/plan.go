@@ -15,6 +15,8 @@ type PlanView struct {
 	Pool string
 	// Permissions are what agents may do that nobody has read yet.
 	Permissions []permission.Report
+	// Outputs are what becomes of them.
+	Outputs []OutputChange
 	// Saved is the file that the plan was written to.
 	Saved string
 	// Targeted says that the plan leaves objects out.
@@ -56,6 +58,7 @@ func (r *Renderer) Plan(pl *planner.Plan, v PlanView) string {
 	r.allowed(p, v.Permissions)
 	p.nl()
 	p.line(bold, Summary(pl))
+	p.outputChanges(v.Outputs)
 	if v.Pool != "" {
 		p.nl()
 		p.line(plain, v.Pool, " has room for ", plural(v.Free, "more invocation"), ".")

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sandplan/sandplan/planner"
 )
@@ -107,6 +109,30 @@ func TestPlanWithoutChanges(t *testing.T) {
 		if !strings.HasPrefix(got, "No changes.") || !strings.Contains(got, tt.says) || strings.Contains(got, "every setting") == tt.view.Targeted {
 			t.Errorf("%s: %q", tt.reason, got)
 		}
+	}
+}
+
+// TestOutputChangesText: what becomes of outputs stands below the summary, nothing secret with it, and nothing at
+// all where nothing does.
+func TestOutputChangesText(t *testing.T) {
+	id := cty.StringVal("0123")
+	was := []Output{{Name: "same", Value: id}, {Name: "id", Value: id}, {Name: "secret", Value: id, Sensitive: true}}
+	will := []Output{{Name: "fresh", Value: cty.MapVal(map[string]cty.Value{"a": id})}, {Name: "id", Value: cty.UnknownVal(cty.String)},
+		{Name: "same", Value: id}, {Name: "secret", Value: cty.StringVal("hunter2"), Sensitive: true}}
+	p := &page{r: &Renderer{}}
+	p.outputChanges(OutputChanges(was, will))
+	const want = `
+Changes to outputs:
+  + fresh  = { a = "0123" }
+  ~ id     = "0123" -> (known after apply)
+  ~ secret = (sensitive value) -> (sensitive value)
+`
+	if diff := cmp.Diff(want, p.String()); diff != "" {
+		t.Errorf("rendered: %s", diff)
+	}
+	p = &page{r: &Renderer{}}
+	if p.outputChanges(OutputChanges(was, was)); p.String() != "" {
+		t.Errorf("nothing changes, and this is printed: %q", p.String())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/planner"
@@ -188,29 +187,20 @@ type outputChange struct {
 	AfterSensitive  bool     `json:"after_sensitive"`
 }
 
-// newOutputChanges are what becomes of the outputs. One of which nothing was known before is new.
+// newOutputChanges are what becomes of the outputs.
 func newOutputChanges(was, will []render.Output) map[string]outputChange {
 	out := map[string]outputChange{}
-	earlier, before, after := map[string]cty.Value{}, NewOutputs(was), NewOutputs(will)
-	for _, o := range was {
-		earlier[o.Name] = o.Value
-	}
-	for _, o := range will {
-		now := after[o.Name]
-		change := outputChange{Actions: []string{"create"}, AfterSensitive: o.Sensitive, AfterUnknown: !o.Sensitive && now.Value == nil}
-		if now.Value != nil {
-			change.After = now.Value
+	before, after := NewOutputs(was), NewOutputs(will)
+	for _, c := range render.OutputChanges(was, will) {
+		change := outputChange{Actions: []string{string(c.Action)}, BeforeSensitive: c.SensitiveBefore, AfterSensitive: c.Sensitive,
+			AfterUnknown: !c.Sensitive && after[c.Name].Value == nil}
+		if v := after[c.Name].Value; v != nil {
+			change.After = v
 		}
-		if v, there := earlier[o.Name]; there && v.IsWhollyKnown() {
-			change.Actions, change.BeforeSensitive = []string{"update"}, before[o.Name].Sensitive
-			if before[o.Name].Value != nil {
-				change.Before = before[o.Name].Value
-			}
-			if o.Value.IsWhollyKnown() && o.Value.RawEquals(v) {
-				change.Actions = []string{"no-op"}
-			}
+		if v := before[c.Name].Value; c.Action != render.OutputCreate && v != nil {
+			change.Before = v
 		}
-		out[o.Name] = change
+		out[c.Name] = change
 	}
 	return out
 }
