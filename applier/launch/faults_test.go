@@ -85,6 +85,25 @@ func TestEngineIsSlow(t *testing.T) {
 	})
 }
 
+// TestOutOfMemory: the container's own first process knows why its command was killed, whether or not the
+// engine heard of it.
+func TestOutOfMemory(t *testing.T) {
+	for _, detail := range []string{wire.OutOfMemory, ""} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			b.agentProgram(func(p *fakeProcess) int {
+				ch := endSilently(p)
+				_ = wire.WriteExit(p.stderr, wire.Exit{Token: ch.Token, By: wire.ByAgent, Code: 137, Signal: 9, Detail: detail})
+				return 137
+			})
+			res := b.run(t.Context())
+			if killed := res.By == BySandplan && strings.Contains(res.Decision.Error(), "more memory"); res.Code != 137 || killed != (detail != "") {
+				t.Errorf("%q: code %d by %s (%v)", detail, res.Code, res.By, res.Decision)
+			}
+		})
+	}
+}
+
 func TestEngineIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := newBench(t)

@@ -117,7 +117,8 @@ func (r *run) concludeAgent() {
 	}
 	switch {
 	case r.decision != nil:
-	case p.OOM && (!ok || said.Signal == 9):
+	// An engine that hears of the end before it hears of the reason never tells the reason.
+	case p.OOM && (!ok || said.Signal == 9), ok && said.By == wire.ByAgent && said.Detail == wire.OutOfMemory:
 		r.decide(&Decision{Code: CodeKilled, Reason: "it needed more memory than limits.memory allows"})
 	case ok && said.By == wire.ByAgent:
 		r.ownEnd(said.Code)

@@ -44,7 +44,7 @@ func (g *guard) run(b wire.Bundle) wire.Exit {
 	close(stop)
 	exit.Stdout, exit.Stderr = g.outSeen.Load(), g.errSeen.Load()
 	if exit.By == wire.ByAgent && exit.Signal == int(syscall.SIGKILL) && oomKills() > kills {
-		exit.Detail = "out of memory"
+		exit.Detail = wire.OutOfMemory
 	}
 	return exit
 }

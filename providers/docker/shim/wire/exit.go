@@ -31,6 +31,9 @@ const (
 	CauseInternal      Cause = "internal"       // the shim itself failed
 )
 
+// OutOfMemory is the detail of an agent's end by SIGKILL that the kernel chose, for want of memory.
+const OutOfMemory = "out of memory"
+
 // Exit is the last that a shim says.
 type Exit struct {
 	Token string `json:"token"`
