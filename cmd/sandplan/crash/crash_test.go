@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
@@ -155,6 +156,8 @@ func (l *lane) calls(file string) int {
 }
 
 func (l *lane) must(args ...string) {
+	began := time.Now()
+	defer func() { l.took = time.Since(began) }()
 	if out, code := l.sandplan(nil, args...); code != 0 {
 		l.w.t.Errorf("%s ends with %d:\n%s", args[0], code, out)
 	}

@@ -35,6 +35,8 @@ type lane struct {
 	binary  string
 	// undisturbed is how many calls the runs made that no kill reached.
 	undisturbed deaths
+	// took is how long the last command took that nothing ended.
+	took time.Duration
 }
 
 const agentTag = "sandplan-crash/agent:1"
@@ -120,10 +122,13 @@ func (l *lane) build() {
 }
 
 // settle waits until the engine has finished the calls that the dead client had made: it does not stop
-// half-way because nobody waits for the answer.
+// half-way because nobody waits for the answer. What it is making shows only when it is made, and no call
+// takes half as long as a whole command.
 func (l *lane) settle() {
+	const step = 250 * time.Millisecond
+	rest := max(4, int(l.took/2/step))
 	before, same := "", 0
-	for range 60 {
+	for range 60 + 4*rest {
 		var ids []string // networks are listed in no order
 		for _, path := range []string{"/containers/json?all=1&filters=", "/networks?filters="} {
 			for _, o := range l.w.engine.list(path + l.filter()) {
@@ -134,10 +139,10 @@ func (l *lane) settle() {
 		now := strings.Join(ids, " ")
 		if now != before {
 			before, same = now, 0
-		} else if same++; same == 4 {
+		} else if same++; same == rest {
 			return
 		}
-		time.Sleep(250 * time.Millisecond)
+		time.Sleep(step)
 	}
 	l.w.t.Errorf("%s: the engine does not come to rest", l.project)
 }
