@@ -68,6 +68,10 @@ MANY ?= 500
 many: engine build ## one project with MANY (500) invocations: plan, apply, drift, destroy, and nothing left behind
 	$(GO) run ./testfixtures/many -sandplan bin/sandplan -n $(MANY)
 
+.PHONY: test-many
+test-many: engine tools ## 20 agents at once by one command; make test has 4
+	SANDPLAN_TEST_FULL=1 $(GO) test -count=1 -timeout 20m -v -run '^TestRealMany$$' ./applier/launch
+
 .PHONY: soak
 soak: many ## 500 invocations on the real engine, then the proxy under resets, half-closes, slow readers and 5,000 idle tunnels, for SOAKTIME (10m)
 	SANDPLAN_SOAK=$(SOAKTIME) $(GO) test -count=1 -timeout 30m -v -run '^TestSoak$$' ./providers/docker/egress
