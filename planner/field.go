@@ -58,8 +58,25 @@ const (
 // stands for that object's engine ID. Values are comparable with == and may be map keys.
 // The zero Value is "nothing there" and differs from JSON null.
 type Value struct {
-	text string
-	ref  Address
+	text string // JSON, or refMark and what ref returns; there are many
+}
+
+// refMark begins what is no JSON. No JSON begins with it.
+const refMark = '\x01'
+
+// ref is the address of a reference, or unknownMark and what decides; "" for JSON and the zero Value.
+func (v Value) ref() Address {
+	if v.text == "" || v.text[0] != refMark {
+		return ""
+	}
+	return Address(v.text[1:])
+}
+
+func refValue(ref string) Value {
+	if ref == "" {
+		return Value{}
+	}
+	return Value{text: string(refMark) + ref}
 }
 
 // JSON is the value v in canonical JSON: keys sorted, no white space, no HTML escapes. Order, units
@@ -82,42 +99,50 @@ func JSON(v any) Value {
 }
 
 // Ref is the engine ID of the object at a, whatever it is or will be.
-func Ref(a Address) Value { return Value{ref: a} }
+func Ref(a Address) Value { return refValue(string(a)) }
 
-// unknownMark begins what stands in Value.ref of a value that nobody knows yet. No address has it.
+// unknownMark begins the ref of a value that nobody knows yet. No address has it.
 const unknownMark = '\x00'
 
 // Unknown is a value that only an engine can tell. Two of them are equal when what decides them is.
-func Unknown(what string) Value { return Value{ref: Address(string(unknownMark) + what)} }
+func Unknown(what string) Value { return refValue(string(unknownMark) + what) }
 
 // Unknown is what decides the value, if it is one that nobody knows yet.
 func (v Value) Unknown() (string, bool) {
-	if v.ref == "" || v.ref[0] != unknownMark {
+	ref := v.ref()
+	if ref == "" || ref[0] != unknownMark {
 		return "", false
 	}
-	return string(v.ref[1:]), true
+	return string(ref[1:]), true
 }
 
 // Ref is the address that the value refers to, if it is a reference.
 func (v Value) Ref() (Address, bool) {
-	if v.ref == "" || v.ref[0] == unknownMark {
+	ref := v.ref()
+	if ref == "" || ref[0] == unknownMark {
 		return "", false
 	}
-	return v.ref, true
+	return ref, true
 }
 
 // IsZero reports whether there is no value at all.
 func (v Value) IsZero() bool { return v == Value{} }
 
 // Text is the canonical JSON, or "" for a reference and for the zero Value.
-func (v Value) Text() string { return v.text }
+func (v Value) Text() string {
+	if v.ref() != "" {
+		return ""
+	}
+	return v.text
+}
 
 // Decode reads the JSON of the value into p.
 func (v Value) Decode(p any) error {
-	if v.text == "" {
+	text := v.Text()
+	if text == "" {
 		return fmt.Errorf("a value without JSON")
 	}
-	return json.Unmarshal([]byte(v.text), p)
+	return json.Unmarshal([]byte(text), p)
 }
 
 // refKey marks a reference among JSON values, and unknownKey what nobody knows yet; no field of a kind is an
@@ -130,13 +155,13 @@ const (
 // MarshalJSON writes a reference as {"$ref": address}, the zero Value as {"$ref": ""}, and an unknown one as
 // {"$unknown": what}.
 func (v Value) MarshalJSON() ([]byte, error) {
-	if v.text != "" {
-		return []byte(v.text), nil
+	if text := v.Text(); text != "" {
+		return []byte(text), nil
 	}
 	if what, ok := v.Unknown(); ok {
 		return json.Marshal(map[string]string{unknownKey: what})
 	}
-	return json.Marshal(map[string]string{refKey: string(v.ref)})
+	return json.Marshal(map[string]string{refKey: string(v.ref())})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -147,7 +172,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		if err := json.Unmarshal(ref[refKey], &a); err != nil {
 			return err
 		}
-		*v = Value{ref: Address(a)}
+		*v = refValue(a)
 		return nil
 	}
 	if len(ref) == 1 && ref[unknownKey] != nil {
@@ -209,7 +234,14 @@ func Compare(want, got []Field) []Mismatch {
 	if len(want) == len(got) && (len(want) == 0 || &want[0] == &got[0]) {
 		return nil // the same rows: an object that is as its label says shares them
 	}
-	want, got = byPath(want), byPath(got)
+	if equal(want, got) {
+		return nil
+	}
+	return mismatches(byPath(want), byPath(got))
+}
+
+// mismatches compares sides that are in the order of their paths.
+func mismatches(want, got []Field) []Mismatch {
 	var out []Mismatch
 	for len(want) > 0 || len(got) > 0 {
 		switch n := firstPath(want, got); {
@@ -225,6 +257,21 @@ func Compare(want, got []Field) []Mismatch {
 		}
 	}
 	return out
+}
+
+// equal reports whether two sides have the same paths in the same order, and nothing to tell of any. Nearly all
+// have, and then the order itself need not be looked at.
+func equal(want, got []Field) bool {
+	if len(want) != len(got) {
+		return false
+	}
+	for i := range want {
+		w, g := &want[i], &got[i]
+		if w.Path != g.Path || w.Value != g.Value && (w.Class != ClassIgnored || g.Class != ClassIgnored) {
+			return false
+		}
+	}
+	return true
 }
 
 // firstPath tells on which side the next path stands: -1 for want, 1 for got, 0 for both.
@@ -275,7 +322,7 @@ func byPath(fields []Field) []Field {
 func Declared(fields []Field) []byte {
 	size := 2
 	for i := range fields {
-		size += len(fields[i].Path) + len(fields[i].Value.text) + len(fields[i].Value.ref) + len(`"":{"$ref":""},`)
+		size += len(fields[i].Path) + len(fields[i].Value.text) + len(`"":{"$ref":""},`)
 	}
 	return appendDeclared(make([]byte, 0, size), fields, func(b []byte) []byte { return b })
 }
@@ -295,11 +342,11 @@ func appendDeclared(b []byte, fields []Field, pass func([]byte) []byte) []byte {
 		}
 		first = false
 		b = append(appendText(b, f.Path), ':')
-		if f.Value.text != "" {
-			b = append(b, f.Value.text...)
+		if text := f.Value.Text(); text != "" {
+			b = append(b, text...)
 		} else {
 			b = append(b, `{"`+refKey+`":`...)
-			b = append(appendText(b, string(f.Value.ref)), '}')
+			b = append(appendText(b, string(f.Value.ref())), '}')
 		}
 		b = pass(b)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -125,6 +126,32 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", c.reason, d)
 			}
 		})
+	}
+}
+
+// Sides that are equal as they stand are not sorted. That must not hide anything.
+func TestEqualSidesHaveNoMismatch(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	side := func() []Field {
+		out := make([]Field, random.IntN(4))
+		for i := range out {
+			out[i] = Field{Path: string(rune('a' + random.IntN(3))), Value: []Value{{}, JSON(1), Ref("sandplan.shim")}[random.IntN(3)], Class: []Class{ClassReplace, ClassIgnored}[random.IntN(2)]}
+		}
+		return out
+	}
+	same := 0
+	for range 200_000 {
+		want, got := side(), side()
+		if !equal(want, got) {
+			continue
+		}
+		same++
+		if m := mismatches(byPath(want), byPath(got)); len(m) != 0 {
+			t.Fatalf("%+v and %+v pass for equal and differ: %+v", want, got, m)
+		}
+	}
+	if same < 1000 {
+		t.Errorf("only %d pairs were equal", same)
 	}
 }
 

@@ -152,7 +152,7 @@ func textEnd(s string) int {
 			return -1
 		}
 		end := from + n
-		escapes := len(s[:end]) - len(strings.TrimRight(s[:end], `\\`))
+		escapes := len(s[:end]) - len(strings.TrimRight(s[:end], `\`))
 		if escapes%2 == 0 {
 			return end
 		}
