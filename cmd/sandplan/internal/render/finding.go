@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -102,7 +103,7 @@ func (r *Renderer) Refusal(addr planner.Address, fs []planner.Finding) string {
 	inner.nl()
 	inner.prose("Nothing was started, because the engine differs from the declaration: %s on %s.",
 		plural(n, "finding"), plural(len(groups), "object"))
-	for _, g := range groups {
+	for _, g := range together(groups) {
 		inner.nl()
 		r.object(inner, g, "", sidesGate)
 	}
@@ -126,6 +127,26 @@ type objectFindings struct {
 	decl  hcl.Range
 	// places are the findings with a setting, by the line that declares it, in the order given.
 	places []placeFindings
+	// also are the objects of which the same is to be said.
+	also []planner.Address
+}
+
+// together puts neighbours into one that differ in nothing but their addresses: before the first apply every
+// object is missing, and one line says so of all that one block declares.
+func together(groups []objectFindings) []objectFindings {
+	var out []objectFindings
+	for _, g := range groups {
+		if n := len(out) - 1; n >= 0 && alike(out[n], g) {
+			out[n].also = append(out[n].also, g.addr)
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func alike(a, b objectFindings) bool {
+	return len(a.places)+len(b.places) == 0 && len(a.texts) == 1 && slices.Equal(a.texts, b.texts) && a.kind == b.kind && a.decl == b.decl
 }
 
 type placeFindings struct {
@@ -198,10 +219,17 @@ func (g *objectFindings) add(f planner.Finding) {
 
 // object prints what differs in one object, each setting at the line that declares it.
 func (r *Renderer) object(p *page, g objectFindings, verdict string, sides [2]string) {
-	p.put(bold, string(g.addr), verdict)
+	p.put(bold, string(g.addr))
+	which := " it "
+	for _, a := range g.also {
+		which = " each "
+		p.line(plain, ",")
+		p.put(bold, string(a))
+	}
+	p.put(bold, verdict)
 	p.put(plain, ":")
 	if len(g.texts) == 1 {
-		p.put(plain, " it ", g.texts[0])
+		p.put(plain, which, g.texts[0])
 	}
 	p.nl()
 	if len(g.texts) > 1 {

@@ -44,6 +44,31 @@ func TestDriftPendingOnly(t *testing.T) {
 	}
 }
 
+// TestRefusalBeforeApply: what is missing is told once for each block that declares it, and not object by object.
+func TestRefusalBeforeApply(t *testing.T) {
+	e := readExample(t, "sandplan.hcl")
+	var fs []planner.Finding
+	for _, a := range []planner.Address{planner.AddrShim, planner.AddrUplink} {
+		fs = append(fs, planner.Finding{Kind: planner.FindingDrift, Addr: a, Decl: e.at("sandplan {"), Text: "is missing"})
+	}
+	for _, part := range []string{planner.PartNetwork, planner.PartProxy} {
+		fs = append(fs, planner.Finding{Kind: planner.FindingDrift, Addr: login.With(part), Decl: e.at(`invocation "login" {`), Text: "is missing"})
+	}
+	fs = append(fs, planner.Finding{Kind: planner.FindingDrift, Addr: login.With(planner.PartAgent), Decl: e.at(`invocation "login" {`), Text: "was started by somebody"})
+	got := e.renderer().Refusal(login, fs)
+	for _, want := range []string{
+		"5 findings\non 5 objects", "\nsandplan.shim,\nsandplan.uplink: each is missing\n", "\n" + string(login) + ".network,\n" + string(login) + ".proxy: each is missing\n",
+		"\n" + string(login) + ".agent: it was started by somebody\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "  on sandplan.hcl line"); n != 3 {
+		t.Errorf("%d places are shown, want one for each of three:\n%s", n, got)
+	}
+}
+
 func TestRefusal(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
 	r := e.renderer()
