@@ -316,6 +316,10 @@ func TestStarterValidates(t *testing.T) {
 			t.Error(details(diags))
 		}
 	}
+	spec, _ := loadFiles(t, map[string]string{StarterName: Starter}, Vars{})
+	if asks := !spec.Invocations[0].Prompt.Set; asks != strings.Contains(Starter, "run -prompt=- "+spec.Invocations[0].Address) {
+		t.Error("the command in its head is not one that runs its invocation")
+	}
 }
 
 func TestConfigurationPlaces(t *testing.T) {

@@ -4,8 +4,8 @@ package hclspec
 const StarterName = configName
 
 // Starter is the configuration that init writes into an empty directory. It validates as it stands.
-const Starter = `# What may run here, and in what sandbox. The next steps: set the image, then
-# sandplan init, sandplan plan, sandplan apply, sandplan run invocation.review
+const Starter = `# What may run here, and in what sandbox. The next steps: set the image, then sandplan init, sandplan plan,
+# sandplan apply, and: echo 'Review the last commit.' | sandplan run -prompt=- invocation.review
 
 sandplan {
   project = "my-project"
