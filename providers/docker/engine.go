@@ -108,7 +108,8 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		e.http.Transport = readOnly{e.http.Transport}
 	}
 	// Nearly every command needs it, and hashing takes as long as the first conversation.
-	go func() { _, _ = e.own() }()
+	own := e.own // read here: whoever opens the engine may have it made of something else
+	go func() { _, _ = own() }()
 	start, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	api, err := e.negotiate(start)
