@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -258,6 +259,59 @@ func TestALookEndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := New(root, DefaultLimits(), time.Now).Look(ctx); err == nil {
 		t.Error("a look went on after the end of its context")
+	}
+	if _, err := Special(ctx, root, DefaultLimits()); err == nil {
+		t.Error("the search for ways to the host went on after the end of its context")
+	}
+	bare := t.TempDir() // of directories alone, where nothing is read
+	for i := range 300 {
+		if err := os.Mkdir(filepath.Join(bare, fmt.Sprint(i)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := New(bare, DefaultLimits(), time.Now).Look(ctx); err == nil {
+		t.Error("a look over directories went on after the end of its context")
+	}
+}
+
+// TestOpenBelow: what was a file when it was looked at may be something else when it is opened.
+func TestOpenBelow(t *testing.T) {
+	root := t.TempDir()
+	build(t, root, map[string]string{"file": "x", "sub/file": "x"})
+	if err := errors.Join(syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600), os.Symlink("file", filepath.Join(root, "link")),
+		os.Symlink("sub", filepath.Join(root, "linked"))); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := openRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(dir)
+	for _, c := range []struct {
+		name, reason string
+		opens        bool
+	}{
+		{"file", "a file", true}, {"sub/file", "one below a directory", true},
+		{"fifo", "it is not waited for whoever writes to it", true},
+		{"link", "a symlink", false}, {"linked/file", "through a symlink", false},
+		{"..", "out of it", false}, {"sub/../../x", "out of it", false}, {"/etc/passwd", "an absolute path", false},
+	} {
+		opened := make(chan error, 1)
+		go func() {
+			fd, err := openBelow(dir, c.name, 0)
+			if err == nil {
+				_ = syscall.Close(fd)
+			}
+			opened <- err
+		}()
+		select {
+		case err := <-opened:
+			if (err == nil) != c.opens {
+				t.Errorf("%s (%s): %v", c.name, c.reason, err)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s (%s): it is waited for", c.name, c.reason)
+		}
 	}
 }
 
