@@ -31,7 +31,7 @@ func TestRealMany(t *testing.T) {
 	for name := range steps {
 		addresses = append(addresses, "invocation."+name)
 	}
-	cmd := w.command(context.Background(), append([]string{"run", fmt.Sprintf("-parallelism=%d", many)}, addresses...)...)
+	cmd := w.command(context.Background(), append([]string{"run", "-lock-timeout=30m", fmt.Sprintf("-parallelism=%d", many)}, addresses...)...)
 	stdout, stderr := &lockedBuffer{}, &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
