@@ -53,10 +53,16 @@ func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snap
 // Recheck looks at some objects of a scope as deeply as the gate does, and at nothing else; an address
 // stands for what it contains.
 func (e *Engine) Recheck(ctx context.Context, scope planner.Scope, addrs []planner.Address) (planner.Snapshot, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	l := &look{engine: e, scope: scope, gate: true}
-	s, err := l.snapshot(ctx, url.Values{"filters": {scopeFilter(scope)}}, func(a planner.Address) bool {
+	asked := func(a planner.Address) bool {
 		return slices.ContainsFunc(addrs, func(asked planner.Address) bool { return asked.Contains(a) })
-	})
+	}
+	if asked(planner.AddrShim) { // its bytes take longest, and a run waits for them
+		l.ahead.Store(e.readAhead(ctx, scope))
+	}
+	s, err := l.snapshot(ctx, url.Values{"filters": {scopeFilter(scope)}}, asked)
 	if err != nil {
 		return planner.Snapshot{}, fmt.Errorf("look again at %s on the engine: %w", scope, err)
 	}
