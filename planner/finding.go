@@ -44,7 +44,7 @@ func (f Finding) Unreadable() bool { return f.Extra != nil && f.Extra.Path == Pa
 
 // MismatchFinding is the finding that a field differs; the line is the field's where it has one.
 func MismatchFinding(kind FindingKind, r *Resource, a Address, m Mismatch) Finding {
-	f := Finding{Kind: kind, Addr: a, Decl: m.Field.Decl, Mismatch: &m}
+	f := Finding{Kind: kind, Addr: a, Decl: m.Field.At(), Mismatch: &m}
 	if f.Decl.Filename == "" && r != nil {
 		f.Decl = r.Decl
 	}

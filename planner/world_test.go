@@ -24,7 +24,7 @@ func resource(a planner.Address, kind planner.Kind, text string, deps ...planner
 		Decl: hcl.Range{Filename: "sandplan.hcl", Start: hcl.Pos{Line: 10}},
 		Fields: []planner.Field{
 			{Path: "Noise", Class: planner.ClassIgnored, Reason: "the engine counts it", Value: planner.JSON("wanted")},
-			{Path: "Text", Attr: "text", Decl: hcl.Range{Filename: "sandplan.hcl", Start: hcl.Pos{Line: 12}}, Value: planner.JSON(text)},
+			{Path: "Text", Attr: "text", Decl: &hcl.Range{Filename: "sandplan.hcl", Start: hcl.Pos{Line: 12}}, Value: planner.JSON(text)},
 		},
 	}
 	for _, d := range deps {
@@ -82,7 +82,7 @@ func object(r planner.Resource) planner.Object {
 	o := planner.Object{Addr: r.Addr, Kind: r.Kind, ID: "id-" + string(r.Addr), Name: "sandplan-" + string(r.Addr),
 		DependsOn: r.DependsOn, Fingerprint: "print-" + r.Digest}
 	for _, f := range r.Fields {
-		f.Decl = hcl.Range{}
+		f.Decl = nil
 		if f.Class == planner.ClassIgnored {
 			f.Value = planner.Value{}
 		}

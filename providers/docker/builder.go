@@ -102,8 +102,8 @@ func (b *builder) shared() {
 }
 
 // decl is where the attributes of the provider are written.
-func (e *Engine) decl(s *hclspec.Spec) map[string]hcl.Range {
-	return map[string]hcl.Range{"subnet_pool": s.Provider.SubnetPool.Range, "dns": s.Provider.DNS.Range}
+func (e *Engine) decl(s *hclspec.Spec) map[string]*hcl.Range {
+	return map[string]*hcl.Range{"subnet_pool": &s.Provider.SubnetPool.Range, "dns": &s.Provider.DNS.Range}
 }
 
 // findImages looks up every image that an invocation uses, each once, and adds it.
@@ -280,7 +280,7 @@ func (b *builder) objects(p part) error {
 	return nil
 }
 
-func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string]hcl.Range) error {
+func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string]*hcl.Range) error {
 	addr := planner.Address(p.inv.Address).Runner(r.Name)
 	f := b.images[imageUse{r.Image.V, false}]
 	if f.err != nil {
@@ -298,7 +298,7 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 	if err != nil {
 		return err
 	}
-	own := map[string]hcl.Range{"image": r.Image.Range, "argv": r.Argv.Range, "timeout": r.Timeout.Range}
+	own := map[string]*hcl.Range{"image": &r.Image.Range, "argv": &r.Argv.Range, "timeout": &r.Timeout.Range}
 	for attr, at := range decl {
 		if _, ok := own[attr]; !ok {
 			own[attr] = at
@@ -316,14 +316,14 @@ func (b *builder) sandbox(p part, a planner.Address, img pinnedImage, c policy.C
 
 // add records one wanted object. decl says where attributes are written; what is not among them is
 // declared where the object is.
-func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl.Range, decl map[string]hcl.Range, d desired, needs []planner.Address) {
+func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl.Range, decl map[string]*hcl.Range, d desired, needs []planner.Address) {
 	k, err := b.engine.kind(kind)
 	if err != nil {
 		panic(err) // kinds() has all that is compiled
 	}
 	b.out.desired[a] = d
 	b.rows.add(planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs},
-		func(own *bench) []planner.Field { return wantedFields(own, k.table, d, at, decl) })
+		func(own *bench) []planner.Field { return wantedFields(own, k.table, d, &at, decl) })
 }
 
 func (b *builder) vendor(inv hclspec.Invocation) *hclspec.Vendor {
@@ -343,17 +343,18 @@ func (b *builder) phase(inv hclspec.Invocation) *hclspec.Phase {
 }
 
 // declOf is where the attributes that make an invocation's objects are written.
-func declOf(p part) map[string]hcl.Range {
-	out := map[string]hcl.Range{
-		"image": p.vendor.Image.Range, "command": p.vendor.Command.Range, "hosts": p.vendor.Range, "credential": p.vendor.Range,
-		"worktree": p.inv.Worktree.Range, "phase": p.inv.Phase.Range, "user": either(p.inv.User, p.inv.Worktree), "git": p.inv.Git.Range,
-		"prompt": p.inv.Prompt.Range, "timeout": p.inv.Timeout.Range,
-		"limits.memory": p.inv.Limits.Memory.Range, "limits.cpus": p.inv.Limits.CPUs.Range, "limits.pids": p.inv.Limits.PIDs.Range,
-		"limits.output": p.inv.Limits.Output.Range, "limits.upload": p.inv.Limits.Upload.Range,
+func declOf(p part) map[string]*hcl.Range {
+	user := either(p.inv.User, p.inv.Worktree)
+	out := map[string]*hcl.Range{
+		"image": &p.vendor.Image.Range, "command": &p.vendor.Command.Range, "hosts": &p.vendor.Range, "credential": &p.vendor.Range,
+		"worktree": &p.inv.Worktree.Range, "phase": &p.inv.Phase.Range, "user": &user, "git": &p.inv.Git.Range,
+		"prompt": &p.inv.Prompt.Range, "timeout": &p.inv.Timeout.Range,
+		"limits.memory": &p.inv.Limits.Memory.Range, "limits.cpus": &p.inv.Limits.CPUs.Range, "limits.pids": &p.inv.Limits.PIDs.Range,
+		"limits.output": &p.inv.Limits.Output.Range, "limits.upload": &p.inv.Limits.Upload.Range,
 	}
 	for _, env := range [][]hclspec.EnvVar{p.vendor.Env, p.inv.Env} {
 		if len(env) > 0 {
-			out["env"] = env[0].Value.Range
+			out["env"] = &env[0].Value.Range
 		}
 	}
 	return out

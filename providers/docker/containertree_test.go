@@ -119,7 +119,7 @@ func TestObservedIsWanted(t *testing.T) {
 	s := testSpec(t)
 	refs := map[string]planner.Address{"id-of-network": "invocation.one.network"}
 	tab := agentKind().table
-	want := tab.wanted(s.tree(), func(string) hcl.Range { return hcl.Range{} })
+	want := tab.wanted(s.tree(), func(string) *hcl.Range { return nil })
 	observe := func(change func(v tree)) []string {
 		shown := s
 		shown.host.NetworkMode = container.NetworkMode("id-of-network")

@@ -98,7 +98,7 @@ func resourceOf(t testing.TB, e *Engine, kind planner.Kind, a planner.Address, d
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := planner.Resource{Addr: a, Kind: kind, Fields: k.table.wanted(d.tree(), func(string) hcl.Range { return hcl.Range{Filename: "x.hcl"} })}
+	r := planner.Resource{Addr: a, Kind: kind, Fields: k.table.wanted(d.tree(), func(string) *hcl.Range { return &hcl.Range{Filename: "x.hcl"} })}
 	r.Digest = planner.Digest(r.Fields)
 	return r
 }

@@ -13,11 +13,11 @@ import (
 
 // wanted are the fields of the object that a request describes. decl says where an attribute is
 // written; it gets "" for built-in rows.
-func (t *table) wanted(v tree, decl func(attr string) hcl.Range) []planner.Field {
+func (t *table) wanted(v tree, decl func(attr string) *hcl.Range) []planner.Field {
 	return t.wantedOf(reply{tree: v}, decl)
 }
 
-func (t *table) wantedOf(v reply, decl func(attr string) hcl.Range) []planner.Field {
+func (t *table) wantedOf(v reply, decl func(attr string) *hcl.Range) []planner.Field {
 	return declare(t.fields("", v, wantedValue), decl)
 }
 
@@ -35,7 +35,7 @@ func wantedValue(r *row, raw any, known *literal) planner.Value {
 }
 
 // declare says of each field where it is declared.
-func declare(fields []planner.Field, decl func(attr string) hcl.Range) []planner.Field {
+func declare(fields []planner.Field, decl func(attr string) *hcl.Range) []planner.Field {
 	for i := range fields {
 		fields[i].Decl = decl(fields[i].Attr)
 	}

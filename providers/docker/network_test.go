@@ -212,7 +212,7 @@ func TestNetworkRowsSeeWhatNobodyCanProvoke(t *testing.T) {
 	s := planner.Scope{Project: "dc", Workspace: "w"}
 	d := testNetwork(s, testInv.With(planner.PartNetwork), 0)
 	tab := networkKind().table
-	want := tab.wanted(d.tree(), func(string) hcl.Range { return hcl.Range{} })
+	want := tab.wanted(d.tree(), func(string) *hcl.Range { return nil })
 	for _, tc := range []struct{ path, value string }{
 		{"Driver", `"macvlan"`},
 		{"Scope", `"swarm"`},

@@ -52,7 +52,7 @@ const testNet = planner.Address("invocation.a.network")
 
 func TestWantedAndObservedAgree(t *testing.T) {
 	want := testTable().wanted(parse(t, `{"Config":{"Image":"x","Net":"sandplan-ref:invocation.a.network","Opts":["b","a"],"a.b":true},
-		"Mounts":{"/work":{"Source":"/src"}}}`), func(attr string) hcl.Range { return hcl.Range{Filename: "at " + attr} })
+		"Mounts":{"/work":{"Source":"/src"}}}`), func(attr string) *hcl.Range { return &hcl.Range{Filename: "at " + attr} })
 	got := testTable().observed(parse(t, `{"Config":{"Image":"x","Net":"cafe","Opts":["a","b","a"],"a.b":true,"More":0},
 		"List":[null,{"X":0}],"Mac":"02:42:ac:11:00:02","State":{"Pid":7},
 		"Mounts":{"/work":{"Source":"/src","RW":false}}}`), map[string]planner.Address{"cafe": testNet})
@@ -73,7 +73,7 @@ func TestWantedAndObservedAgree(t *testing.T) {
 func TestObservedDifference(t *testing.T) {
 	const same = `{"Config":{"Image":"x","Net":"cafe"},"Mac":"02:42:ac:11:00:02","Mounts":{"/work":{"Source":"/src"}}}`
 	want := testTable().wanted(parse(t, `{"Config":{"Image":"x","Net":"sandplan-ref:invocation.a.network"},"Mounts":{"/work":{"Source":"/src"}}}`),
-		func(string) hcl.Range { return hcl.Range{} })
+		func(string) *hcl.Range { return nil })
 	for _, tc := range []struct{ reason, got, path string }{
 		{"nothing differs", same, ""},
 		{"an ID that is not ours stays literal", strings.Replace(same, "cafe", "beef", 1), "Config.Net"},
@@ -119,7 +119,7 @@ func TestExtras(t *testing.T) {
 
 func TestDeclaredRoundTrip(t *testing.T) {
 	want := testTable().wanted(parse(t, `{"Config":{"Net":"sandplan-ref:invocation.a.network"},"Mounts":{"/a.b":{"Source":"/src"},"x":{}}}`),
-		func(string) hcl.Range { return hcl.Range{} })
+		func(string) *hcl.Range { return nil })
 	values, err := parseDeclared(planner.Declared(want))
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (s containerSpec) shared() containerSpec {
 }
 
 // fields are the fields of a wanted container, as wantedOf has them.
-func (ts *templates) fields(buf *bytes.Buffer, t *table, s containerSpec, decl func(attr string) hcl.Range) []planner.Field {
+func (ts *templates) fields(buf *bytes.Buffer, t *table, s containerSpec, decl func(attr string) *hcl.Range) []planner.Field {
 	shared := s.shared()
 	for _, like := range ts.all {
 		if like.table == t && reflect.DeepEqual(&like.request, &shared) {

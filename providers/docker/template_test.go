@@ -103,7 +103,7 @@ func testProxySpec(t *testing.T) containerSpec {
 
 // Whatever differs between two requests, taking over the fields of one must not be noticed in those of the other.
 func TestATemplateIsNotNoticed(t *testing.T) {
-	at := func(attr string) hcl.Range { return hcl.Range{Filename: "at " + attr} }
+	at := func(attr string) *hcl.Range { return &hcl.Range{Filename: "at " + attr} }
 	for _, kind := range []struct {
 		k    kind
 		make func(*testing.T) containerSpec
@@ -153,7 +153,7 @@ func TestTemplatesMakeRoom(t *testing.T) {
 	for i := range 3 * maxTemplates {
 		s := testSpec(t)
 		s.host.Memory = int64(i)
-		like.fields(&buf, k.table, s, func(string) hcl.Range { return hcl.Range{} })
+		like.fields(&buf, k.table, s, func(string) *hcl.Range { return nil })
 	}
 	if len(like.all) != maxTemplates {
 		t.Errorf("%d requests are remembered, want %d", len(like.all), maxTemplates)

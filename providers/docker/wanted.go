@@ -59,9 +59,9 @@ func (w *rows) all() []planner.Resource {
 	return out
 }
 
-func wantedFields(at *bench, t *table, d desired, from hcl.Range, decl map[string]hcl.Range) []planner.Field {
-	where := func(attr string) hcl.Range {
-		if r, ok := decl[attr]; ok && r.Filename != "" {
+func wantedFields(at *bench, t *table, d desired, from *hcl.Range, decl map[string]*hcl.Range) []planner.Field {
+	where := func(attr string) *hcl.Range {
+		if r := decl[attr]; r != nil && r.Filename != "" {
 			return r
 		}
 		return from

@@ -195,8 +195,8 @@ func (g *objectFindings) add(f planner.Finding) {
 	decl := f.Decl
 	switch {
 	case f.Mismatch != nil:
-		if f.Mismatch.Field.Decl.Filename != "" {
-			decl = f.Mismatch.Field.Decl
+		if at := f.Mismatch.Field.At(); at.Filename != "" {
+			decl = at
 		}
 	case f.Extra == nil:
 		g.texts = append(g.texts, f.Text)

@@ -13,7 +13,7 @@ func TestDrift(t *testing.T) {
 	e := readExample(t, "sandplan.hcl")
 	argv := e.attr("argv", "Config.Cmd", `argv  = ["npm", "test", "--", "--run"]`, nil, planner.UnitNone)
 	fs := append(e.drift(planner.FindingDrift),
-		planner.Finding{Kind: planner.FindingPending, Addr: session.Runner("test"), Decl: argv.Decl, Mismatch: &planner.Mismatch{
+		planner.Finding{Kind: planner.FindingPending, Addr: session.Runner("test"), Decl: argv.At(), Mismatch: &planner.Mismatch{
 			Field: argv, Want: planner.JSON([]string{"npm", "test", "--", "--run"}), Got: planner.JSON([]string{"npm", "test"})}},
 		planner.Finding{Kind: planner.FindingPending, Addr: login, Decl: e.at(`invocation "login" {`), Text: "is declared and not there yet"})
 	titles := map[planner.Address]string{login: title}

@@ -93,7 +93,8 @@ func built(path string, v any) planner.Field {
 }
 
 func (e example) attr(attr, path, decl string, v any, unit planner.Unit) planner.Field {
-	return planner.Field{Path: path, Attr: attr, Decl: e.at(decl), Value: planner.JSON(v), Unit: unit, Show: planner.Headline}
+	at := e.at(decl)
+	return planner.Field{Path: path, Attr: attr, Decl: &at, Value: planner.JSON(v), Unit: unit, Show: planner.Headline}
 }
 
 func ref(label string, a planner.Address) planner.Field {

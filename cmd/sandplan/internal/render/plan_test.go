@@ -31,7 +31,7 @@ func (e example) drift(want planner.FindingKind) []planner.Finding {
 	return []planner.Finding{
 		{Kind: want, Addr: session.With(planner.PartNetwork), Decl: block, Mismatch: &planner.Mismatch{
 			Field: planner.Field{Path: "arp_ignore", Class: planner.ClassSet}, Want: planner.JSON(1), Got: planner.JSON(0)}},
-		{Kind: want, Addr: session.With(planner.PartAgent), Decl: memory.Decl, Mismatch: &planner.Mismatch{
+		{Kind: want, Addr: session.With(planner.PartAgent), Decl: memory.At(), Mismatch: &planner.Mismatch{
 			Field: memory, Want: planner.JSON(2 << 30), Got: planner.JSON(8 << 30)}},
 		{Kind: want, Addr: session.With(planner.PartAgent), Decl: block, Extra: &planner.Extra{
 			Path: "NetworkSettings.Networks.bridge", Detail: `attached to the network "bridge"`}},

@@ -15,10 +15,10 @@ func TestShown(t *testing.T) {
 		want   string
 		reason string
 	}{
-		{"a\"b\\c", "", `"a\"b\\c"`, "HCL's notation"},
-		{"${x}\u202e\n", "", `"${x}\u202e\n"`, "what would steer a terminal is visible"},
-		{nil, "", "null", "null is said"},
-		{true, "", "true", "a word"},
+		{"a\"b\\c", planner.UnitNone, `"a\"b\\c"`, "HCL's notation"},
+		{"${x}\u202e\n", planner.UnitNone, `"${x}\u202e\n"`, "what would steer a terminal is visible"},
+		{nil, planner.UnitNone, "null", "null is said"},
+		{true, planner.UnitNone, "true", "a word"},
 		{2 << 30, planner.UnitBytes, `"2GiB"`, "the largest unit that divides it"},
 		{2<<30 + 1, planner.UnitBytes, "2147483649", "never rounded: two sizes must not read the same"},
 		{1536 << 20, planner.UnitBytes, `"1536MiB"`, "exact before short"},
@@ -33,9 +33,9 @@ func TestShown(t *testing.T) {
 		{int64(5400e9), planner.UnitDuration, `"1h30m"`, "two units"},
 		{int64(90e9), planner.UnitDuration, `"1m30s"`, "the canonical form"},
 		{1800000, planner.UnitMillis, `"30m"`, "another base"},
-		{[]any{1, "x"}, "", `[1, "x"]`, "lists"},
-		{map[string]any{"b": 1, "a.b": 2}, "", `{ "a.b" = 2, b = 1 }`, "maps, sorted, quoted where needed"},
-		{12345678901234567, "", "12345678901234567", "no digit is lost"},
+		{[]any{1, "x"}, planner.UnitNone, `[1, "x"]`, "lists"},
+		{map[string]any{"b": 1, "a.b": 2}, planner.UnitNone, `{ "a.b" = 2, b = 1 }`, "maps, sorted, quoted where needed"},
+		{12345678901234567, planner.UnitNone, "12345678901234567", "no digit is lost"},
 	} {
 		f := planner.Field{Unit: tt.unit}
 		if got := inline(shown(planner.JSON(tt.v), f)); got != tt.want {

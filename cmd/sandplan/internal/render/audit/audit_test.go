@@ -26,8 +26,9 @@ func at(line int) hcl.Range {
 }
 
 func mismatch(kind planner.FindingKind, class planner.Class, path string, line int, want, got any) planner.Finding {
-	f := planner.Finding{Kind: kind, Addr: agent, Decl: at(line)}
-	f.Mismatch = &planner.Mismatch{Field: planner.Field{Path: path, Attr: "limits.x", Class: class, Decl: at(line)}, Want: planner.JSON(want), Got: planner.JSON(got)}
+	decl := at(line)
+	f := planner.Finding{Kind: kind, Addr: agent, Decl: decl}
+	f.Mismatch = &planner.Mismatch{Field: planner.Field{Path: path, Attr: "limits.x", Class: class, Decl: &decl}, Want: planner.JSON(want), Got: planner.JSON(got)}
 	return f
 }
 
@@ -190,7 +191,7 @@ func TestFingerprints(t *testing.T) {
 		f.Decl = at(99)
 		if f.Mismatch != nil {
 			m := *f.Mismatch
-			m.Got, m.Field.Decl, f.Mismatch = planner.JSON("something else"), at(99), &m
+			m.Got, m.Field.Decl, f.Mismatch = planner.JSON("something else"), &f.Decl, &m
 		}
 	}
 	moved.EngineID, moved.Version = "ANOTHER", "0.2.0"

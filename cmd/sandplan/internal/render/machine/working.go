@@ -81,7 +81,7 @@ func (s *Stream) gate(level, message, verdict string, addr planner.Address, fs [
 		switch {
 		case f.Mismatch != nil:
 			m.Path, m.Attr = f.Mismatch.Field.Path, f.Mismatch.Field.Attr
-			if r := newRange(&f.Mismatch.Field.Decl); r != nil {
+			if r := newRange(f.Mismatch.Field.Decl); r != nil {
 				m.Range = r
 			}
 		case f.Extra != nil:
