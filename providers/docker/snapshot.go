@@ -35,9 +35,10 @@ func (e *Engine) Observe(ctx context.Context, scope planner.Scope) (planner.Snap
 		return e.paper.look(scope)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	early := e.readAhead(ctx, scope)
+	defer func() { cancel(); <-early.done }() // nothing of a look goes on after it
 	l := &look{engine: e, scope: scope}
-	l.ahead.Store(e.readAhead(ctx, scope))
+	l.ahead.Store(early)
 	s, err := l.observe(ctx)
 	if err != nil {
 		return planner.Snapshot{}, fmt.Errorf("look at %s on the engine: %w", scope, err)
