@@ -16,19 +16,25 @@ type ahead struct {
 	done    chan struct{}
 }
 
-// readAhead begins with the bytes, when the scope has just one seed. Whether that one is the right one is
-// for completeShim to find out.
+// readAhead begins with the bytes, where the seed stands that this program would make. Whether that is the only
+// one, and the right one, is for completeShim to find out.
 func (e *Engine) readAhead(ctx context.Context, scope planner.Scope) *ahead {
 	a := &ahead{done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		seeds, err := e.list(ctx, listContainers, url.Values{"all": {"1"}, "filters": {planner.JSON(map[string][]string{"label": {
-			labelKind + "=" + string(kindSeed), labelProject + "=" + scope.Project, labelWorkspace + "=" + scope.Workspace}}).Text()}})
-		if err != nil || len(seeds) != 1 {
+		own, err := e.own()
+		if err != nil {
 			return // then it is read when its turn comes
 		}
-		a.content, a.err = e.readTool(ctx, treeID(seeds[0]))
-		a.seed = treeID(seeds[0])
+		seed, err := inspectContainer(ctx, e, url.PathEscape(seedName(scope, own.ID)))
+		if err != nil {
+			return
+		}
+		if id, _ := readIdentity(labelsOf(treeLabels(seed))); id.scope != scope || id.kind != kindSeed {
+			return
+		}
+		a.content, a.err = e.readTool(ctx, treeID(seed))
+		a.seed = treeID(seed)
 	}()
 	return a
 }

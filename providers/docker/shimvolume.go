@@ -51,7 +51,12 @@ func (d desiredShim) seedSpec() containerSpec {
 	config.User = proxyUser
 	host := hardenedHost(limits{memory: 16 * mib, nanoCPUs: 1e9, pids: 16}, ProxySeccomp())
 	host.Mounts = []mount.Mount{seedMount(d.name())}
-	return containerSpec{name: objectName(d.scope, planner.AddrShim, d.image, "seed"), config: config, host: host, own: true}
+	return containerSpec{name: seedName(d.scope, d.image), config: config, host: host, own: true}
+}
+
+// seedName is the name of the seed for an image.
+func seedName(scope planner.Scope, image string) string {
+	return objectName(scope, planner.AddrShim, image, "seed")
 }
 
 // shimContent is what the volume holds, seen through the seed.
