@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/sandplan/sandplan/hclspec"
@@ -32,8 +33,8 @@ type builder struct {
 	// overlays are what is mounted read-only over writable worktrees, by path.
 	overlays map[string][]string
 	rows     rows // of what was added
-	// seccomp are the profiles, each encoded once.
-	seccomp struct{ agent, runner, proxy string }
+	// hardened are what the containers of a kind share.
+	hardened struct{ agent, runner, proxy container.HostConfig }
 }
 
 // imageUse is a reference, and whether an agent or a runner is made from it.
@@ -91,7 +92,7 @@ func (b *builder) build(snap planner.Snapshot) {
 
 // shared adds what all invocations of the scope use.
 func (b *builder) shared() {
-	b.seccomp.agent, b.seccomp.runner, b.seccomp.proxy = AgentSeccomp(), RunnerSeccomp(), ProxySeccomp()
+	b.hardened.agent, b.hardened.runner, b.hardened.proxy = hardened(AgentSeccomp()), hardened(RunnerSeccomp()), proxyHost()
 	e, scope, up := b.engine, b.out.scope, b.out.allocation.Uplink
 	at := b.spec.Range
 	b.shim = desiredShim{scope: scope, image: b.tool.ID, content: shimContent(b.tool.binary)}
@@ -252,14 +253,14 @@ func (b *builder) objects(p part) error {
 		dns = b.spec.Provider.DNS.V
 	}
 	ps, err := desiredProxy{scope: scope, addr: proxy, command: p.command, image: b.tool.ID, subnet: subnet, dns: dns,
-		seccomp: b.seccomp.proxy, upload: p.inv.Limits.Upload.V, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
+		hardened: b.hardened.proxy, upload: p.inv.Limits.Upload.V, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
 	if err != nil {
 		return &refusal{summaryProxy, sentence(err) + " Run `sandplan init`, which writes the host's name servers down, or set dns in the provider block."}
 	}
 	b.add(planner.KindProxy, proxy, title, p.inv.Range, decl, ps, []planner.Address{planner.AddrImage, planner.AddrUplink, network})
 
 	if f := b.images[imageUse{p.vendor.Image.V, true}]; f.err == nil {
-		box := b.sandbox(p, agent, f.image, p.command, p.inv.Timeout.V.Milliseconds(), "agent", b.seccomp.agent)
+		box := b.sandbox(p, agent, f.image, p.command, p.inv.Timeout.V.Milliseconds(), "agent", b.hardened.agent)
 		if p.inv.Prompt.Set {
 			sum := sha256.Sum256([]byte(p.command.Preamble() + p.inv.Prompt.V))
 			box.promptSHA256 = hex.EncodeToString(sum[:])
@@ -293,7 +294,7 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 	if err != nil {
 		return &refusal{summarySeal, sentence(err)}
 	}
-	box := b.sandbox(p, addr, f.image, command, r.Timeout.V.Milliseconds(), "runner", b.seccomp.runner)
+	box := b.sandbox(p, addr, f.image, command, r.Timeout.V.Milliseconds(), "runner", b.hardened.runner)
 	rs, err := desiredRunner{box}.container()
 	if err != nil {
 		return err
@@ -309,9 +310,9 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 	return nil
 }
 
-func (b *builder) sandbox(p part, a planner.Address, img pinnedImage, c policy.Command, timeoutMS int64, hostname, seccomp string) sandbox {
+func (b *builder) sandbox(p part, a planner.Address, img pinnedImage, c policy.Command, timeoutMS int64, hostname string, host container.HostConfig) sandbox {
 	return sandbox{scope: b.out.scope, invocation: p.inv, addr: a, command: c, image: img, user: p.user, binds: p.binds, hideGit: p.hideGit,
-		shimVolume: b.shim.name(), timeoutMS: timeoutMS, hostname: hostname, seccomp: seccomp}
+		shimVolume: b.shim.name(), timeoutMS: timeoutMS, hostname: hostname, hardened: host}
 }
 
 // add records one wanted object. decl says where attributes are written; what is not among them is

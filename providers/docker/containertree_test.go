@@ -23,7 +23,7 @@ func testSandbox() sandbox {
 		image: pinnedImage{ref: "agent", id: "sha256:00", config: hclspec.ImageConfig{Env: map[string]string{"PATH": "/bin", "FOO": "x"},
 			Labels: map[string]string{"a": "b"}, Volumes: []string{"/data", "/tmp"}, ExposedPorts: []string{"80/tcp"}}},
 		user: policy.User{UID: 1000, GID: 100}, binds: []bind{{"/src", "/work", true}, {"/src/.git", "/work/.git", true}},
-		shimVolume: "volume", timeoutMS: 1000, hostname: "agent", seccomp: "{}"}
+		shimVolume: "volume", timeoutMS: 1000, hostname: "agent", hardened: hardened("{}")}
 }
 
 // A sandbox's command is sealed by policy, which these tests do without: the shim's argument must hold one.

@@ -25,7 +25,8 @@ type desiredProxy struct {
 	subnet  planner.Subnet
 	dns     []netip.Addr
 	upload  int64
-	seccomp string
+	// hardened is proxyHost, made once for all.
+	hardened container.HostConfig
 	// priority says that the engine knows which of two networks the default route goes to (API 1.48).
 	// Older ones take the first.
 	priority bool
@@ -39,6 +40,13 @@ func proxySysctls() map[string]string {
 		"net.ipv4.conf.all.arp_ignore": "1",
 		"net.ipv4.conf.all.rp_filter":  "1",
 	}
+}
+
+// proxyHost is the hardening of a proxy.
+func proxyHost() container.HostConfig {
+	host := hardened(ProxySeccomp())
+	host.LogConfig.Config["max-size"] = "32m" // above what the proxy writes before it ends by itself
+	return host
 }
 
 func (d desiredProxy) container() (containerSpec, error) {
@@ -64,8 +72,7 @@ func (d desiredProxy) container() (containerSpec, error) {
 	config := hardenedConfig(d.image, []string{commandEgress, arg})
 	config.Hostname = planner.PartProxy
 	config.User = proxyUser
-	host := hardenedHost(limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}, d.seccomp)
-	host.LogConfig.Config["max-size"] = "32m" // above what the proxy writes before it ends by itself
+	host := limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}.on(d.hardened)
 	host.NetworkMode = networkMode(planner.AddrUplink)
 	host.Sysctls = proxySysctls()
 	uplink := newEndpoint(roleUplink, planner.AddrUplink, d.subnet.Uplink)

@@ -40,7 +40,7 @@ type sandbox struct {
 	shimVolume string
 	timeoutMS  int64
 	hostname   string
-	seccomp    string
+	hardened   container.HostConfig
 	// promptSHA256 is the digest of the declared prompt, "" when there is none.
 	promptSHA256 string
 }
@@ -141,7 +141,7 @@ func (s sandbox) spec(network *shim.Network) (containerSpec, error) {
 		config.Volumes[v] = struct{}{}
 	}
 	l := s.invocation.Limits
-	host := hardenedHost(limits{memory: l.Memory.V, nanoCPUs: nanoCPUs(l.CPUs.V), pids: l.PIDs.V}, s.seccomp)
+	host := limits{memory: l.Memory.V, nanoCPUs: nanoCPUs(l.CPUs.V), pids: l.PIDs.V}.on(s.hardened)
 	host.OomScoreAdj = 500 // before anything of the host
 	host.Tmpfs = map[string]string{}
 	for _, t := range memory {
@@ -285,8 +285,19 @@ func hardenedConfig(image string, cmd []string) container.Config {
 	}
 }
 
+// on is a hardened host with these limits. It shares with the other all that is not limited.
+func (l limits) on(host container.HostConfig) container.HostConfig {
+	host.Memory, host.NanoCPUs, host.PidsLimit = l.memory, l.nanoCPUs, &l.pids
+	host.MemorySwap = l.memory // memory and swap together: no swap
+	return host
+}
+
 // hardenedHost is the hardening that no configuration relaxes, with nothing left to the daemon.
-func hardenedHost(l limits, seccomp string) container.HostConfig {
+func hardenedHost(l limits, seccomp string) container.HostConfig { return l.on(hardened(seccomp)) }
+
+// hardened is the hardening without limits. All containers of a kind share one, and nobody writes into what it
+// refers to.
+func hardened(seccomp string) container.HostConfig {
 	no := false
 	return container.HostConfig{
 		LogConfig:      container.LogConfig{Type: "json-file", Config: logOptions("16m")},
@@ -309,10 +320,6 @@ func hardenedHost(l limits, seccomp string) container.HostConfig {
 		ReadonlyPaths:  []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		Init:           &no,
 		Resources: container.Resources{
-			Memory:         l.memory,
-			MemorySwap:     l.memory, // memory and swap together: no swap
-			NanoCPUs:       l.nanoCPUs,
-			PidsLimit:      &l.pids,
 			OomKillDisable: &no,
 			Devices:        []container.DeviceMapping{},
 			Ulimits:        resourceLimits(),
