@@ -61,7 +61,9 @@ func (e *Engine) Recheck(ctx context.Context, scope planner.Scope, addrs []plann
 		return slices.ContainsFunc(addrs, func(asked planner.Address) bool { return asked.Contains(a) })
 	}
 	if asked(planner.AddrShim) { // its bytes take longest, and a run waits for them
-		l.ahead.Store(e.readAhead(ctx, scope))
+		early := e.readAhead(ctx, scope)
+		defer func() { cancel(); <-early.done }() // nothing of a look goes on after it
+		l.ahead.Store(early)
 	}
 	s, err := l.snapshot(ctx, url.Values{"filters": {scopeFilter(scope)}}, asked)
 	if err != nil {
