@@ -145,18 +145,30 @@ func (v Value) Decode(p any) error {
 	return json.Unmarshal([]byte(text), p)
 }
 
-// refKey marks a reference among JSON values, and unknownKey what nobody knows yet; no field of a kind is an
-// object with such a key.
+// refKey marks a reference among JSON values, and unknownKey what nobody knows yet. Around an object that begins
+// with one of these keys stands one with jsonKey: an image may have a label of any name, and no other.
 const (
 	refKey     = "$ref"
 	unknownKey = "$unknown"
+	jsonKey    = "$json"
 )
+
+// appendPlain appends canonical JSON so that it reads as nothing else.
+func appendPlain(b []byte, text string) []byte {
+	if inner, ok := strings.CutPrefix(text, `{"`); ok {
+		switch key, _, _ := strings.Cut(inner, `"`); key {
+		case refKey, unknownKey, jsonKey:
+			return append(append(append(b, `{"`+jsonKey+`":`...), text...), '}')
+		}
+	}
+	return append(b, text...)
+}
 
 // MarshalJSON writes a reference as {"$ref": address}, the zero Value as {"$ref": ""}, and an unknown one as
 // {"$unknown": what}.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if text := v.Text(); text != "" {
-		return []byte(text), nil
+		return appendPlain(nil, text), nil
 	}
 	if what, ok := v.Unknown(); ok {
 		return json.Marshal(map[string]string{unknownKey: what})
@@ -182,6 +194,9 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		}
 		*v = Unknown(what)
 		return nil
+	}
+	if len(ref) == 1 && ref[jsonKey] != nil {
+		b = ref[jsonKey]
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -352,7 +367,7 @@ func appendDeclared(b []byte, fields []Field, pass func([]byte) []byte) []byte {
 		first = false
 		b = append(appendText(b, f.Path), ':')
 		if text := f.Value.Text(); text != "" {
-			b = append(b, text...)
+			b = appendPlain(b, text)
 		} else {
 			b = append(b, `{"`+refKey+`":`...)
 			b = append(appendText(b, string(f.Value.ref())), '}')

@@ -77,6 +77,32 @@ func TestValueRoundTrip(t *testing.T) {
 	}
 }
 
+// An image may have one label of any name, and it stands in a declaration as an object with this one key.
+func TestWhatLooksLikeAMarkIsNone(t *testing.T) {
+	for _, text := range []string{`{"$ref":"sandplan.uplink"}`, `{"$ref":""}`, `{"$ref":null}`, `{"$ref":{}}`, `{"$unknown":"the image x"}`, `{"$unknown":1}`,
+		`{"$json":"x"}`, `{"$json":null}`, `{"$json":{"$ref":"a"}}`, `{"$ref":"a","b":1}`, `{"$ref":"a","$unknown":"b"}`, `{"$reference":"a"}`, `{"\"$ref":"a"}`} {
+		v := JSON(json.RawMessage(text))
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Value
+		if err := json.Unmarshal(raw, &back); err != nil || back != v {
+			t.Errorf("%s came back from %s as %+v (%v)", text, raw, back, err)
+		}
+		field := []Field{{Path: "Config.Labels", Value: v}}
+		var declared map[string]Value
+		if err := json.Unmarshal(Declared(field), &declared); err != nil || declared["Config.Labels"] != v {
+			t.Errorf("%s came back from the declaration %s as %+v (%v)", text, Declared(field), declared, err)
+		}
+		for _, mark := range []Value{Ref("sandplan.uplink"), Ref("a"), Unknown("the image x"), {}} {
+			if Digest(field) == Digest([]Field{{Path: "Config.Labels", Value: mark}}) {
+				t.Errorf("%s has the digest of %+v", text, mark)
+			}
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	text := func(path, v string) Field { return Field{Path: path, Value: JSON(v)} }
 	ignored := func(path, v string) Field {
