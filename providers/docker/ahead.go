@@ -42,7 +42,12 @@ func (e *Engine) readAhead(ctx context.Context, scope planner.Scope) *ahead {
 // readTool is what stands at /.sandplan of a seed, read ahead or now.
 func (l *look) readTool(ctx context.Context, seed string) (any, error) {
 	if a := l.ahead.Swap(nil); a != nil { // whoever looks a second time reads anew
-		if <-a.done; a.seed == seed {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if a.seed == seed {
 			return a.content, a.err
 		}
 	}

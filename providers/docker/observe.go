@@ -32,7 +32,7 @@ type look struct {
 	listed map[listName][]tree
 	// refs are the scope's objects by engine ID.
 	refs map[string]planner.Address
-	// ahead is what was asked for before the lists, if anything was; only the first look takes it.
+	// ahead is what was asked for before the lists, if anything was; with lists that are read again it is gone.
 	ahead atomic.Pointer[ahead]
 	// joining are the containers that name a network, see there.
 	joining map[string]map[string]string
@@ -180,6 +180,9 @@ func (l *look) load(ctx context.Context, query url.Values) error {
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	if l.listed != nil { // these lists are the second ones: what was read before the first is too old for them
+		l.ahead.Store(nil)
 	}
 	l.listed = map[listName][]tree{}
 	for i, name := range names {
