@@ -80,11 +80,11 @@ func (t *table) observeArgument(r reply) {
 	if !ok {
 		return
 	}
-	if !t.spelled.has(text) {
+	if !t.spelled.has(program, text) {
 		if !isSpelled(program, text) {
 			return
 		}
-		t.spelled.learn(text)
+		t.spelled.learn(program, text)
 	}
 	t.takeArgument(r)
 }
@@ -160,26 +160,32 @@ func textEnd(s string) int {
 	}
 }
 
+// written is an argument that was found to be written as this program writes it: another one may not.
+type written struct {
+	program  string
+	argument spelling
+}
+
 // spellings are those of the arguments of one kind of container, of which there are few. Objects are looked at
 // concurrently.
 type spellings struct {
-	all atomic.Pointer[[]spelling]
+	all atomic.Pointer[[]written]
 }
 
-// has reports whether a text is written like one that is known.
-func (s *spellings) has(text string) bool {
+// has reports whether a text is written like one that is known of the program.
+func (s *spellings) has(program, text string) bool {
 	all := s.all.Load()
-	return all != nil && slices.ContainsFunc(*all, func(known spelling) bool { return known.alike(text) })
+	return all != nil && slices.ContainsFunc(*all, func(known written) bool { return known.program == program && known.argument.alike(text) })
 }
 
 // learn remembers a text, while there is room.
-func (s *spellings) learn(text string) {
+func (s *spellings) learn(program, text string) {
 	all := s.all.Load()
-	var more []spelling
+	var more []written
 	if all != nil {
 		more = slices.Clone(*all)
 	}
-	if more = append(more, spelling(text)); len(more) <= maxLiterals {
+	if more = append(more, written{program, spelling(text)}); len(more) <= maxLiterals {
 		s.all.CompareAndSwap(all, &more) // somebody else may be faster; there will be another time
 	}
 }

@@ -112,19 +112,20 @@ func TestArgumentsHoldPlainTexts(t *testing.T) {
 	visit("egress.Config", reflect.TypeFor[egress.Config]())
 }
 
-// An argument that was remembered, or is written like one that was, is taken apart as by decodeArgument.
+// An argument that was remembered, or is written like one that was, is taken apart as by decodeArgument. What one
+// program writes is nothing that the other does.
 func TestArgumentsAlongRows(t *testing.T) {
 	k := agentKind()
 	for _, arg := range []string{testArgument(t, nil), testArgument(t, func(c *shim.Config) { c.Network.Address = "10.0.0.4/29" }),
 		testArgument(t, func(c *shim.Config) { c.Argv = []string{"/other"} }), testArgument(t, func(c *shim.Config) { c.Files = nil }),
 		" " + testArgument(t, nil), `{"invocation":"x"}`, `{}`, `[]`, `"x"`, ``, `{"invocation":`} {
-		for range 2 {
-			cmd := []any{commandShim, arg}
+		for _, program := range []string{commandShim, commandShim, commandEgress, commandEgress, commandShim} {
+			cmd := []any{program, arg}
 			want := tree{"Config": map[string]any{"Cmd": decodeArgument(cmd)}}
 			got := reply{tree: tree{"Config": map[string]any{"Cmd": cmd}}, known: make([]*literal, len(k.table.rows))}
 			k.table.observeArgument(got)
 			if diff := cmp.Diff(want, got.tree); diff != "" {
-				t.Errorf("%s is taken apart another way (-alone +along rows):\n%s", arg, diff)
+				t.Errorf("%s %s is taken apart another way (-alone +along rows):\n%s", program, arg, diff)
 			}
 			if diff := cmp.Diff(k.table.observed(want, nil), k.table.observedOf(got, nil), cmp.AllowUnexported(planner.Value{})); diff != "" {
 				t.Errorf("%s has other fields (-alone +along rows):\n%s", arg, diff)
