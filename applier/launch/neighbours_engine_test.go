@@ -106,8 +106,7 @@ func (n neighbour) namespace() string { return fmt.Sprintf("/proc/%d/ns/net", n.
 // within runs f in the container's network.
 func (n neighbour) within(f func() error) error {
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	onOwnThread(func() {
 		ns, err := os.Open(n.namespace())
 		if err != nil {
 			done <- err
@@ -118,8 +117,33 @@ func (n neighbour) within(f func() error) error {
 			err = f()
 		}
 		done <- err
-	}()
+	})
 	return <-done
+}
+
+// onOwnThread runs f on a thread that ends with it, so that f may enter namespaces. Never on the first one of
+// the process: that one goes on living, and /proc shows its namespaces for the process's. Through a relay of
+// this process, sandplan takes them for the engine's.
+func onOwnThread(f func()) {
+	own := func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		f()
+	}
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != os.Getpid() {
+			own()
+			return
+		}
+		// As long as this goroutine holds the first thread, the other one is on another.
+		defer runtime.UnlockOSThread()
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			own()
+		}()
+		<-over
+	}()
 }
 
 // ask connects, asks for a tunnel, and returns what comes.

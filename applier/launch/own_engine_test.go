@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -130,8 +129,7 @@ func isAlive(pid int) bool {
 func (e *ownEngine) listen(address string) {
 	e.t.Helper()
 	failed := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	onOwnThread(func() {
 		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", e.pid))
 		if err == nil {
 			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
@@ -146,7 +144,7 @@ func (e *ownEngine) listen(address string) {
 			return
 		}
 		failed <- serve(e.t, fd, address)
-	}()
+	})
 	for range 2 {
 		if err := <-failed; err != nil {
 			e.t.Fatal(err)
