@@ -2,7 +2,12 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/docker/docker/api/types/events"
@@ -17,21 +22,31 @@ import (
 // Nothing is filtered on the engine's side: events of networks carry no labels, and engines differ in
 // what their filters mean. Whoever listens must not fall behind: engines drop what is not read in time.
 func (e *Engine) Watch(ctx context.Context, since time.Time) (<-chan planner.Signal, error) {
-	messages, failed := e.cli.Events(ctx, events.ListOptions{Since: fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond())})
-	select {
-	case err := <-failed: // the request itself was refused
-		return nil, fmt.Errorf("listen to the engine's events: %w", err)
-	default:
+	const what = "listen to the engine's events: %w"
+	// The client library tells of a request that failed after it has returned, or not in time.
+	resp, err := e.request(ctx, http.MethodGet, "/v"+e.info.API+"/events",
+		url.Values{"since": {fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond())}})
+	if err != nil {
+		return nil, fmt.Errorf(what, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+		return nil, fmt.Errorf(what, errors.Join(replyError(resp.StatusCode, raw), err))
 	}
 	out := make(chan planner.Signal, 256)
 	go func() {
 		defer close(out)
-		for {
+		defer resp.Body.Close()
+		for in := json.NewDecoder(resp.Body); ; {
+			var m events.Message
+			if in.Decode(&m) != nil {
+				return
+			}
 			select {
-			case m := <-messages:
-				out <- planner.Signal{At: time.Unix(0, m.TimeNano), Type: string(m.Type), Action: string(m.Action),
-					ID: m.Actor.ID, Container: m.Actor.Attributes["container"]}
-			case <-failed:
+			case out <- planner.Signal{At: time.Unix(0, m.TimeNano), Type: string(m.Type), Action: string(m.Action),
+				ID: m.Actor.ID, Container: m.Actor.Attributes["container"]}:
+			case <-ctx.Done():
 				return
 			}
 		}
