@@ -218,7 +218,7 @@ func (r *run) underScopeLock(ctx context.Context, do func(context.Context, Lock)
 	lock, err := r.LockScope(waiting)
 	close(held)
 	if err != nil && waiting.Err() != nil {
-		return errors.New("it was not waited for the lock of the scope any more")
+		return fmt.Errorf("it was not waited for the lock of the scope any more: %w", err) // which may tell of a lock that is left
 	}
 	if err != nil {
 		return err
