@@ -232,18 +232,15 @@ func (p provider) Restore(ctx context.Context, c planner.Change, ids planner.IDs
 
 func (p provider) Delete(ctx context.Context, o planner.Object) error { return p.engine.Delete(ctx, o) }
 
-func hostAddresses() []string {
+func hostAddresses() ([]string, error) {
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
 	var out []string
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
 			out = append(out, n.IP.String())
 		}
 	}
-	return out
+	return out, err
 }
 
 // launch runs everything as it is, but for the second subject: its probe runs on the uplink, with every right.

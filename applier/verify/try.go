@@ -38,12 +38,13 @@ func (v *verification) fileName(run int) string {
 }
 
 // job is what all probes that try something are told.
-func (v *verification) job(role string, run int) probe.Job {
+func (v *verification) job(role string, run int) (probe.Job, error) {
+	host, err := v.HostAddresses()
 	return probe.Job{
-		Role: role, Token: v.token(run), TCP: v.canary.ready.TCP, UDP: v.canary.ready.UDP, HostAddresses: v.HostAddresses(),
+		Role: role, Token: v.token(run), TCP: v.canary.ready.TCP, UDP: v.canary.ready.UDP, HostAddresses: host,
 		Name: v.fileName(run), HostFile: v.places.file, HostSocket: v.places.socket, SecretPrefix: v.secretPrefix(),
 		HostPID: v.PID, HostStart: probe.StartOf(v.PID),
-	}
+	}, err
 }
 
 // tell hands a job to a probe.
@@ -64,6 +65,10 @@ func (v *verification) tryOpen(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	job, err := v.job(probe.RoleAttempt, runOpen)
+	if err != nil {
+		return err
+	}
 	v.open = newCollector()
 	said := &tail{}
 	dns := v.token(runOpen).For("dns-engine").Outside()
@@ -72,7 +77,6 @@ func (v *verification) tryOpen(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Remove(ctx)) }()
-	job := v.job(probe.RoleAttempt, runOpen)
 	job.Open, job.Memories, job.PIDs, job.Memory = true, []probe.Memory{{Path: "/tmp", Size: 1 << 20}}, 64, 64<<20
 	var watched []probe.Token
 	for _, a := range probe.Attempts() {
@@ -151,7 +155,7 @@ func (v *verification) launch(ctx context.Context, inv hclspec.Invocation, job p
 	addr := planner.Address(inv.Address)
 	p := launch.Params{
 		Scope: v.scope, Origin: v.Origin, Version: v.Version, Invocation: inv, Timeout: inv.Timeout.V, Output: inv.Limits.Output.V,
-		Command: command, Engine: v.Engine, Prompt: prompt, HostAddresses: routed(v.HostAddresses()), Stdout: r.collector, Stderr: r.said, Now: v.Now, Kill: v.Kill,
+		Command: command, Engine: v.Engine, Prompt: prompt, HostAddresses: routed(job.HostAddresses), Stdout: r.collector, Stderr: r.said, Now: v.Now, Kill: v.Kill,
 		Compile:   func(ctx context.Context, s planner.Snapshot) (launch.Compiled, error) { return v.compile(ctx, s) },
 		LockScope: func(ctx context.Context) (launch.Lock, error) { return v.LockScope(ctx, v.scope, "verify") },
 		LockLease: func(ctx context.Context) (launch.Lock, error) { return v.LockLease(ctx, v.scope, addr) },
@@ -213,7 +217,10 @@ func at(a netip.Addr) string { return netip.AddrPortFrom(a, proxyPort).String() 
 // startSecond starts the second invocation, and waits until it listens and has shown that it is reachable
 // from its own side.
 func (v *verification) startSecond(ctx context.Context) error {
-	job := v.job(probe.RoleSecond, runSecond)
+	job, err := v.job(probe.RoleSecond, runSecond)
+	if err != nil {
+		return err
+	}
 	own := v.network(v.secondInv)
 	job.Proxy, job.SecondAgent = at(own.Proxy), own.Agent.String()
 	r, err := v.launch(ctx, v.secondInv, job)
@@ -243,7 +250,11 @@ type attempted struct {
 // subject runs the probe in one invocation's sandbox.
 func (v *verification) subject(ctx context.Context, i int) (attempted, error) {
 	inv, run, began := v.derived(v.Subjects[i].Address), runSubjects+i, v.Now()
-	r, err := v.launch(ctx, inv, v.subjectJob(inv, run))
+	job, err := v.subjectJob(inv, run)
+	if err != nil {
+		return attempted{}, err
+	}
+	r, err := v.launch(ctx, inv, job)
 	if err != nil {
 		return attempted{}, err
 	}
@@ -273,9 +284,9 @@ func (v *verification) derived(addr string) hclspec.Invocation {
 	return v.spec.Invocations[i]
 }
 
-func (v *verification) subjectJob(inv hclspec.Invocation, run int) probe.Job {
+func (v *verification) subjectJob(inv hclspec.Invocation, run int) (probe.Job, error) {
 	own, second := v.network(inv), v.network(v.secondInv)
-	job := v.job(probe.RoleAttempt, run)
+	job, err := v.job(probe.RoleAttempt, run)
 	job.Proxy, job.ProxyUplink = at(own.Proxy), at(own.Uplink)
 	job.Declared = net.JoinHostPort(v.declared.Name, strconv.Itoa(v.declared.Port))
 	job.SecondAgent, job.SecondProxies = second.Agent.String(), []string{at(second.Proxy), at(second.Uplink)}
@@ -284,7 +295,7 @@ func (v *verification) subjectJob(inv hclspec.Invocation, run int) probe.Job {
 	for _, path := range slices.Sorted(maps.Keys(memories)) {
 		job.Memories = append(job.Memories, probe.Memory{Path: path, Size: memories[path]})
 	}
-	return job
+	return job, err
 }
 
 // applies says whether an invocation has what an attempt is about.

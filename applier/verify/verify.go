@@ -61,8 +61,8 @@ type Params struct {
 	// Launch runs an invocation: launch.Run.
 	Launch func(context.Context, launch.Params) launch.Result
 
-	// HostAddresses are the host's own, as they are now.
-	HostAddresses func() []string
+	// HostAddresses are the host's own, as they are now. A verification that cannot know them proves nothing.
+	HostAddresses func() ([]string, error)
 	// PID is this process.
 	PID int
 	// TempDir is where directories for the time of the verification are made; the engine must see them.
@@ -186,12 +186,16 @@ func (v *verification) startCanary(ctx context.Context) error {
 	defer cancel()
 	c := &listener{collector: newCollector()}
 	said := &tail{}
+	host, err := v.HostAddresses()
+	if err != nil {
+		return err
+	}
 	p, err := v.Canary(ctx, v.canaries, c.collector, said)
 	if err != nil {
 		return err
 	}
 	c.probe, v.canary = p, c
-	job := probe.Job{Role: probe.RoleCanary, Token: v.token(runHost), HostAddresses: v.HostAddresses(), HostPID: v.PID, HostStart: probe.StartOf(v.PID)}
+	job := probe.Job{Role: probe.RoleCanary, Token: v.token(runHost), HostAddresses: host, HostPID: v.PID, HostStart: probe.StartOf(v.PID)}
 	if err := tell(p, job); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ type app struct {
 	getwd       func() (string, error)
 	now         func() time.Time
 	listen      func() (signals <-chan os.Signal, stop func())
+	interfaces  func() ([]net.Addr, error) // addresses of this host, as the kernel tells them
 
 	global globalFlags
 	cwd    string

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/sandplan/sandplan/applier"
@@ -17,14 +16,17 @@ import (
 // params are what one run is made of: the declaration, the engine, and the ways to ask for more.
 func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engine *docker.Engine, inv hclspec.Invocation, prompt []byte, mine turn) (launch.Params, error) {
 	scope, addr := scopeOf(spec), planner.Address(inv.Address)
+	host, err := a.hostAddresses()
+	if err != nil {
+		return launch.Params{}, err
+	}
 	p := launch.Params{
 		Scope: scope, Origin: a.origin(spec.Dir), Version: a.version, Invocation: inv, Runner: f.runner,
 		Timeout: inv.Timeout.V, Output: inv.Limits.Output.V, Engine: engine, Prompt: prompt,
 		Stdout: u.agentWriter(addr, "stdout"), Stderr: u.agentWriter(addr, "stderr"), DataDir: a.dataDir(spec.Dir), Now: a.now, Kill: in.second,
 		Events:        u.runEvent,
-		HostAddresses: hostAddresses(),
+		HostAddresses: host,
 	}
-	var err error
 	if f.runner == "" {
 		p.Command, err = policy.Seal(spec, inv.Address)
 	} else {
@@ -105,19 +107,4 @@ func runnerTimeout(spec *hclspec.Spec, phase, runner string) time.Duration {
 		}
 	}
 	return 0
-}
-
-// hostAddresses are the addresses that must not answer from inside a sandbox.
-func hostAddresses() []string {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, addr := range addrs {
-		if n, ok := addr.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
-			out = append(out, n.IP.String())
-		}
-	}
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -139,7 +138,7 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 	return verify.Params{
 		Spec: spec, Subjects: subjects, Session: hex.EncodeToString(b[:]), Origin: a.origin(spec.Dir), Version: a.version,
 		EngineVersion: engine.Info().Version, EngineSocket: engine.Info().Socket, Engine: engine, Launch: launch.Run,
-		HostAddresses: everyHostAddress, PID: os.Getpid(), TempDir: os.TempDir(), Now: a.now, Kill: in.second,
+		HostAddresses: a.everyHostAddress, PID: os.Getpid(), TempDir: os.TempDir(), Now: a.now, Kill: in.second,
 		Tell: func(text string) { u.printErr(u.human.Line("verify: " + text)) },
 		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string) (policy.Command, error)) (verify.Compiled, error) {
 			c, diags := engine.CompileSealed(ctx, s, snap, seal)
@@ -173,21 +172,6 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 			return err
 		},
 	}
-}
-
-// everyHostAddress is hostAddresses, with those that hold on one link.
-func everyHostAddress() []string {
-	out := hostAddresses()
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return out
-	}
-	for _, addr := range addrs {
-		if n, ok := addr.(*net.IPNet); ok && n.IP.IsLinkLocalUnicast() {
-			out = append(out, n.IP.String())
-		}
-	}
-	return out
 }
 
 // verifyLockTimeout is how long its own scope may be held: nobody else knows of it.
