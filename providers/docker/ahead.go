@@ -7,13 +7,13 @@ import (
 	"github.com/sandplan/sandplan/planner"
 )
 
-// ahead is a hash of the shim's bytes that was begun before the lists were read. The engine starts a process
-// for an archive, so that it takes longer than anything else that a look asks for.
+// ahead is a hash of the shim's bytes that was begun with the lists, and not after them: it takes longer than anything
+// else that a look asks for.
 type ahead struct {
-	seed    string // the ID of the container that it was read through
-	content any
-	err     error
-	done    chan struct{}
+	seed string // the ID of the container that it was read through
+	view toolView
+	err  error
+	done chan struct{}
 }
 
 // readAhead begins with the bytes, where the seed stands that this program would make. Whether that is the only
@@ -33,23 +33,25 @@ func (e *Engine) readAhead(ctx context.Context, scope planner.Scope) *ahead {
 		if id, _ := readIdentity(labelsOf(treeLabels(seed))); id.scope != scope || id.kind != kindSeed {
 			return
 		}
-		a.content, a.err = e.readTool(ctx, treeID(seed))
+		a.view, a.err = e.readTool(ctx, treeID(seed), desiredShim{scope: scope, image: own.ID}.name())
 		a.seed = treeID(seed)
 	}()
 	return a
 }
 
-// readTool is what stands at /.sandplan of a seed, read ahead or now.
-func (l *look) readTool(ctx context.Context, seed string) (any, error) {
+// readTool is what stands at /.sandplan of a seed, read ahead or now. volume is plainVolume of the one that it has there.
+func (l *look) readTool(ctx context.Context, seed, volume string) (any, error) {
 	if a := l.ahead.Swap(nil); a != nil { // whoever looks a second time reads anew
 		select {
 		case <-a.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if a.seed == seed {
-			return a.content, a.err
+		// The archive shows what the seed has there, whatever that is. Files are those of one volume.
+		if a.seed == seed && (a.view.volume == "" || a.view.volume == volume) {
+			return a.view.content, a.err
 		}
 	}
-	return l.engine.readTool(ctx, seed)
+	view, err := l.engine.readTool(ctx, seed, volume)
+	return view.content, err
 }

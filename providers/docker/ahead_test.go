@@ -29,7 +29,7 @@ func (nothingThere) RoundTrip(r *http.Request) (*http.Response, error) {
 // of what is there by then, even if the first look had no use for it: a seed that was listed late, or two of them.
 func TestBytesReadAheadServeTheFirstListsOnly(t *testing.T) {
 	l := &look{engine: &Engine{http: &http.Client{Transport: nothingThere{}}}, scope: planner.Scope{Project: "p", Workspace: "w"}}
-	early := &ahead{seed: "seed", content: "as it was", done: make(chan struct{})}
+	early := &ahead{seed: "seed", view: toolView{content: "as it was"}, done: make(chan struct{})}
 	close(early.done)
 	l.ahead.Store(early)
 	if err := l.load(t.Context(), nil); err != nil {
@@ -54,7 +54,7 @@ func TestBytesReadAheadAreNotWaitedForInVain(t *testing.T) {
 	cancel()
 	over := make(chan error, 1)
 	go func() {
-		_, err := l.readTool(ctx, "seed")
+		_, err := l.readTool(ctx, "seed", "")
 		over <- err
 	}()
 	select {

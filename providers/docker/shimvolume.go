@@ -197,7 +197,7 @@ func completeShim(ctx context.Context, l *look, v tree) error {
 		return err
 	}
 	v["Seed"] = seedView(seed, status, mounts)
-	v["Content"], err = l.readTool(ctx, treeID(seed))
+	v["Content"], err = l.readTool(ctx, treeID(seed), plainVolume(v))
 	return err
 }
 
@@ -273,10 +273,16 @@ func (l *look) seedsOf(ctx context.Context, volume string) ([]tree, error) {
 // maxTool bounds what is read of a volume that anybody on the engine may have filled.
 const maxTool = 256 * mib
 
-// readTool hashes what stands at /.sandplan of a container that never started. What cannot be read is
-// a value like any other, which differs: whoever filled the volume so must not blind the look at all else.
-func (e *Engine) readTool(ctx context.Context, id string) (any, error) {
-	unreadable := func(err error) (any, error) { return "cannot be read: " + err.Error(), ctx.Err() }
+// readTool hashes what stands at /.sandplan of a container that never started, which has a volume there. What
+// cannot be read is a value like any other, which differs: whoever filled the volume so must not blind the look at
+// all else.
+func (e *Engine) readTool(ctx context.Context, id, volume string) (toolView, error) {
+	if content, ok := e.confirmTool(ctx, id, volume); ok {
+		return toolView{content: content, volume: volume}, nil
+	}
+	unreadable := func(err error) (toolView, error) {
+		return toolView{content: "cannot be read: " + err.Error()}, ctx.Err()
+	}
 	body, _, err := e.cli.CopyFromContainer(ctx, id, toolDir)
 	if err != nil {
 		return unreadable(err)
@@ -286,11 +292,11 @@ func (e *Engine) readTool(ctx context.Context, id string) (any, error) {
 	content, err := hashTree(limited)
 	switch {
 	case limited.N <= 0:
-		return fmt.Sprintf("more than %d bytes", maxTool), nil
+		return toolView{content: fmt.Sprintf("more than %d bytes", maxTool)}, nil
 	case err != nil:
 		return unreadable(err)
 	}
-	return content, nil
+	return toolView{content: content}, nil
 }
 
 // hashTree says of each entry below the one directory of an archive what it is.
