@@ -35,7 +35,8 @@ type loader struct {
 // Spec is never nil; with errors it holds what could be read.
 //
 // With vars.Unknown the Spec is that of `validate`: what depends on a variable is marked Unknown, and a
-// block whose number of instances is unknown has one instance that stands for all.
+// block whose number of instances is unknown has one instance that stands for all. With vars.Partial the same
+// holds for variables without a value.
 func Load(src Source, vars Vars, cat Catalog) (*Spec, hcl.Diagnostics) {
 	return load(src, vars, cat, newMeter(allowance))
 }

@@ -158,52 +158,6 @@ func TestLaterValuesWin(t *testing.T) {
 	}
 }
 
-func TestTypedText(t *testing.T) {
-	tests := []struct{ typ, text, want, reason string }{
-		{"string", "[1]", `"[1]"`, "a string is taken as it is"},
-		{"number", "5", "5", "numbers are converted"},
-		{"bool", "true", "true", "so are truth values"},
-		{"list(string)", `["a", "b"]`, `["a","b"]`, "other types are HCL"},
-		{"map(number)", `{ a = 1 }`, `{"a":1}`, "other types are HCL"},
-		{"object({ a = string, b = optional(number, 7) })", `{ a = 1 }`, `{"a":"1","b":7}`, "optional attributes get their defaults"},
-		{"any", `{ a = [1] }`, `{"a":[1]}`, "any is HCL"},
-	}
-	for _, test := range tests {
-		spec := mustLoad(t, "variable \"v\" {\n type = "+test.typ+"\n}\noutput \"v\" {\n value = jsonencode(var.v)\n}\n", args("v="+test.text))
-		out, diags := spec.EvalOutputs(nil)
-		if diags.HasErrors() {
-			t.Fatal(details(diags))
-		}
-		if got := out["v"].Value.AsString(); got != test.want {
-			t.Errorf("%s %s: got %s, want %s (%s)", test.typ, test.text, got, test.want, test.reason)
-		}
-	}
-}
-
-func TestAskIsTheLastResort(t *testing.T) {
-	var asked []string
-	vars := args("b=given")
-	vars.Ask = func(v Variable) (string, bool) {
-		asked = append(asked, v.Name+": "+v.Description)
-		return "[\"answer\"]", v.Name != "d"
-	}
-	_, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + `
-variable "c" {
-  type        = list(string)
-  description = "which"
-}
-variable "b" {}
-variable "a" { default = 1 }
-variable "d" {}
-`}, vars)
-	if diff := cmp.Diff([]string{"c: which", "d: "}, asked); diff != "" {
-		t.Error(diff)
-	}
-	if got := only(t, diags); got != MissingVariable {
-		t.Errorf("got %s", got)
-	}
-}
-
 // TestValidateKnowsNoValues holds what `validate` promises: nothing is required, and what is wrong
 // whatever the values is found.
 func TestValidateKnowsNoValues(t *testing.T) {

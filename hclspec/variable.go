@@ -32,6 +32,7 @@ type variable struct {
 	// value is what the variable holds, and from says where it came from.
 	value cty.Value
 	from  string
+	asked *given // at the prompt
 }
 
 // metaWords are names that a variable cannot have, because they may get a meaning for every block.
@@ -146,7 +147,7 @@ func (v *variable) settle(ev *evaluator, given *given, vars Vars) hcl.Diagnostic
 		}
 	case v.hasDefault:
 		v.value, v.from = v.def, "default"
-	case vars.Unknown:
+	case vars.Unknown, vars.Partial:
 	default:
 		diags = v.ask(ev, vars)
 	}
@@ -163,8 +164,8 @@ func (v *variable) settle(ev *evaluator, given *given, vars Vars) hcl.Diagnostic
 func (v *variable) ask(ev *evaluator, vars Vars) hcl.Diagnostics {
 	if vars.Ask != nil {
 		if answer, ok := vars.Ask(v.declaration()); ok {
-			g := &given{name: v.name, from: "the prompt", text: answer, isText: true, rng: v.block.DefRange}
-			v.from = g.from
+			g := textValue(v.name, "the prompt", "<answer for var."+v.name+">", answer)
+			v.from, v.asked = g.from, g
 			val, diags := g.value(ev, v)
 			if !diags.HasErrors() {
 				val, diags = v.convert(val, g.rng, "The answer")

@@ -9,6 +9,9 @@ type Vars struct {
 	Args []VarArg
 	// Unknown is for validate: values are checked and then taken as unknown, and none is required.
 	Unknown bool
+	// Partial takes a variable without a value as unknown, and what depends on it is marked Unknown: for those who
+	// need a part of a configuration only.
+	Partial bool
 	// Ask, if not nil, is called for each variable that has no value and no default, in the order of
 	// their names. The answer is read like the value of -var; ok is false when there is none.
 	Ask func(Variable) (value string, ok bool)

@@ -1,10 +1,12 @@
 package hclspec
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -31,10 +33,25 @@ func (g *given) value(ev *evaluator, v *variable) (cty.Value, hcl.Diagnostics) {
 		return cty.StringVal(g.text), nil
 	}
 	expr, diags := parseExpression([]byte(g.text), g.rng.Filename, ev.meter)
-	if diags.HasErrors() {
-		return cty.DynamicVal, diags
+	val := cty.DynamicVal
+	if !diags.HasErrors() {
+		val, diags = ev.constant(expr)
 	}
-	return ev.constant(expr)
+	for _, d := range diags { // a shell takes quotes away, and a word alone looks like a reference
+		d.Detail += fmt.Sprintf("\n\nvar.%s is %s, so its value is read as HCL%s.", v.name, typeexpr.TypeString(v.typ), exampleOf(v.typ))
+	}
+	return val, diags
+}
+
+// exampleOf is how somebody types a value of a type.
+func exampleOf(ty cty.Type) string {
+	switch {
+	case ty.IsListType() || ty.IsSetType() || ty.IsTupleType():
+		return `, as in ["one", "two"]`
+	case ty.IsMapType() || ty.IsObjectType():
+		return `, as in { name = "value" }`
+	}
+	return `, as in "text"`
 }
 
 // gather collects all values given, from the weakest to the strongest.
@@ -138,6 +155,9 @@ func (l *loader) settleVariables(vars Vars, declared map[string]*variable) hcl.D
 	for _, name := range sortedKeys(declared) {
 		v := declared[name]
 		diags = append(diags, v.settle(l.ev, strongest[name], vars)...)
+		if v.asked != nil {
+			all = append(all, v.asked)
+		}
 		l.ev.values[rootVar+"."+name] = v.value
 	}
 	l.publish(all, declared)
