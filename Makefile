@@ -49,10 +49,11 @@ vendor-matrix: engine build ## the same proof for the pinned versions and the ne
 demo: engine build ## the whole loop on the real engine, without internet
 	scripts/demo
 
+# BENCHFLAGS=-only=run takes a part of it.
 .PHONY: bench
 bench: engine build ## sandplan beside the bare engine calls that it needs; fails on a missed goal
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./planner
-	$(GO) run ./testfixtures/bench -sandplan bin/sandplan
+	$(GO) run ./testfixtures/bench -sandplan bin/sandplan $(BENCHFLAGS)
 
 # Fails on a missed goal. squid and tinyproxy are installed and never enabled: the bench starts its own.
 # BENCHFLAGS='-rows=throughput -rounds=3' takes a part of it.

@@ -25,8 +25,9 @@ func main() {
 	socket := flag.String("socket", "/var/run/docker.sock", "the engine's socket")
 	many := flag.Int("many", 200, "how many invocations the larger plan has")
 	some := flag.Int("some", 50, "how many invocations apply, destroy and the smaller plan have")
+	only := flag.String("only", "", "measure this alone: apply (and destroy), plan (and drift), or run")
 	flag.Parse()
-	ok, err := run(*sandplan, *socket, *some, *many)
+	ok, err := run(*sandplan, *socket, *only, *some, *many)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-func run(binary, socket string, some, many int) (bool, error) {
+func run(binary, socket, only string, some, many int) (bool, error) {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return false, err
@@ -52,12 +53,21 @@ func run(binary, socket string, some, many int) (bool, error) {
 	}
 	defer b.sandplan("destroy", "-auto-approve") // whatever went wrong before: leave nothing behind
 	var goals []goal
-	for _, part := range []func(int, int) ([]goal, error){b.applyAndDestroy, b.plans, b.runs} {
-		gs, err := part(some, many)
+	for _, part := range []struct {
+		name    string
+		measure func(int, int) ([]goal, error)
+	}{{"apply", b.applyAndDestroy}, {"plan", b.plans}, {"run", b.runs}} {
+		if only != "" && only != part.name {
+			continue
+		}
+		gs, err := part.measure(some, many)
 		if err != nil {
 			return false, err
 		}
 		goals = append(goals, gs...)
+	}
+	if len(goals) == 0 {
+		return false, fmt.Errorf("-only=%s: there are apply, plan and run", only)
 	}
 	return report(os.Stdout, goals), nil
 }
