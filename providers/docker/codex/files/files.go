@@ -193,31 +193,33 @@ func isBinary(raw []byte) bool {
 	return !utf8.Valid(raw)
 }
 
-// window is a range of lines, with a last line of ours when it is not the whole text.
+// window is a range of lines, with a last line of ours when it is not the whole text. The text is gone through
+// as it is: a list of its lines could take sixteen times its size.
 func window(text string, offset, limit int) string {
-	lines := strings.SplitAfter(text, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	from := max(offset-1, 0)
-	if from > 0 && from >= len(lines) {
-		return fmt.Sprintf("(the file has %d lines)", len(lines))
-	}
-	to := len(lines)
-	if limit > 0 {
-		to = min(to, from+limit)
-	}
+	from := max(offset, 1)
+	all, last := 0, 0 // the last line that is in the answer
 	var b strings.Builder
-	i := from
-	for ; i < to && b.Len()+len(lines[i]) <= maxAnswer; i++ {
-		b.WriteString(lines[i])
+	full := false
+	for line := range strings.Lines(text) {
+		all++
+		if all < from || limit > 0 && all-from >= limit || full {
+			continue
+		}
+		if b.Len()+len(line) > maxAnswer {
+			full = true
+			if b.Len() > 0 {
+				continue
+			}
+			line = strings.ToValidUTF8(line[:maxAnswer], "") // one line is longer than an answer
+		}
+		b.WriteString(line)
+		last = all
 	}
-	if i == from && i < to { // one line is longer than an answer
-		b.WriteString(strings.ToValidUTF8(lines[i][:maxAnswer], ""))
-		i++
-	}
-	if from > 0 || i < len(lines) {
-		fmt.Fprintf(&b, "\n(lines %d to %d of %d; read on with offset)", from+1, i, len(lines))
+	switch {
+	case from > 1 && from > all:
+		return fmt.Sprintf("(the file has %d lines)", all)
+	case from > 1 || last < all:
+		fmt.Fprintf(&b, "\n(lines %d to %d of %d; read on with offset)", from, last, all)
 	}
 	return b.String()
 }

@@ -184,23 +184,6 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestIgnoreRules(t *testing.T) {
-	for _, c := range []struct {
-		rule, name string
-		dir, want  bool
-	}{
-		{"*.o", "a/b.o", false, true}, {"/*.o", "a/b.o", false, false}, {"a/b", "a/b", false, true}, {"a/b", "x/a/b", false, false},
-		{"**/b", "x/a/b", false, true}, {"a/**", "a/x/y", false, true}, {"a/**/b", "a/b", false, true}, {"a/**/b", "a/x/y/b", false, true},
-		{"d/", "d", false, false}, {"d/", "d", true, true}, {"[ab].c", "a.c", false, true}, {"[!ab].c", "a.c", false, false}, {"[", "[", false, true},
-		{`\#x`, "#x", false, true}, {"a?c", "abc", false, true}, {"a?c", "a/c", false, false}, {"a\\", "a\\", false, true}, {"x  ", "x", false, true},
-	} {
-		r, ok := parseRule(".", c.rule)
-		if got := ok && ignored([]rule{r}, c.name, c.dir); got != c.want {
-			t.Errorf("%q on %q (directory: %t): %t", c.rule, c.name, c.dir, got)
-		}
-	}
-}
-
 // FuzzConfinement: whatever a model asks for, and whatever stands in .gitignore, nothing outside comes
 // into an answer, no answer is above its bound, and nothing panics.
 func FuzzConfinement(f *testing.F) {

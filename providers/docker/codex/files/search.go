@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"regexp/syntax"
 	"sort"
 	"strings"
 )
@@ -20,7 +21,10 @@ const (
 	maxSearchAll  = 256 << 20 // bytes of all
 	maxLine       = 300       // bytes of a line that are shown
 	maxPattern    = 1000
+	maxProgram    = 1000 // instructions of a compiled pattern
 	maxDepth      = 64
+	// A match cannot be interrupted: it is tried on so much at a time, and the clock is looked at in between.
+	maxPiece = 64 << 10
 )
 
 type searchArguments struct {
@@ -40,24 +44,16 @@ func (r *Reader) search(ctx context.Context, arguments json.RawMessage) (string,
 	if err != nil {
 		return "", err
 	}
-	pattern := a.Pattern
-	if a.IgnoreCase {
-		pattern = "(?i)" + pattern
-	}
-	if a.Pattern == "" || len(pattern) > maxPattern {
-		return "", fmt.Errorf("the pattern must have between 1 and %d characters", maxPattern)
-	}
-	// RE2: no pattern takes more than time linear in what it searches.
-	re, err := regexp.Compile(pattern)
+	re, anchored, err := compilePattern(a.Pattern, a.IgnoreCase)
 	if err != nil {
-		return "", fmt.Errorf("the pattern: %w", err)
+		return "", err
 	}
 	if _, err := path.Match(a.Glob, ""); err != nil {
 		return "", fmt.Errorf("the glob %q: %w", a.Glob, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	s := searching{reader: r, ctx: ctx, re: re, glob: a.Glob, anchored: anchors.MatchString(pattern)}
+	s := searching{reader: r, ctx: ctx, re: re, glob: a.Glob, anchored: anchored}
 	f, info, err := r.open(start)
 	if err != nil {
 		return "", err
@@ -74,13 +70,39 @@ func (r *Reader) search(ctx context.Context, arguments json.RawMessage) (string,
 // anchors are what ties a pattern to the beginning or the end of a text.
 var anchors = regexp.MustCompile(`[\^$]|\\[AzZbB]`)
 
+// compilePattern is a pattern of a model, and whether it may match a line and not the whole text. RE2 takes
+// time linear in what it searches, times the size of the pattern: which repetitions make large.
+func compilePattern(pattern string, ignoreCase bool) (re *regexp.Regexp, anchored bool, err error) {
+	if pattern == "" || len(pattern) > maxPattern {
+		return nil, false, fmt.Errorf("the pattern must have between 1 and %d characters", maxPattern)
+	}
+	if ignoreCase {
+		pattern = "(?i)" + pattern
+	}
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, false, fmt.Errorf("the pattern: %w", err)
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, false, fmt.Errorf("the pattern: %w", err)
+	}
+	if n := len(program.Inst); n > maxProgram {
+		return nil, false, fmt.Errorf("the pattern is %d steps long, more than the %d that are tried: repeat less in it", n, maxProgram)
+	}
+	if re, err = regexp.Compile(pattern); err != nil {
+		return nil, false, fmt.Errorf("the pattern: %w", err)
+	}
+	return re, anchors.MatchString(pattern), nil
+}
+
 // searching is one search under way.
 type searching struct {
 	reader *Reader
 	ctx    context.Context
 	re     *regexp.Regexp
 	glob   string
-	// anchored says that the pattern may match a line and not the whole text.
+	// anchored says that the pattern may match a line and not a text that holds it.
 	anchored bool
 	out      strings.Builder
 	matches  int
@@ -117,11 +139,14 @@ func (s *searching) dir(name string, rules []rule, depth int) error {
 		s.skipped++
 		return nil
 	}
-	rules = append(rules[:len(rules):len(rules)], s.reader.rulesOf(name)...)
+	rules = s.reader.rulesOf(rules, name)
 	for _, e := range entries {
+		if s.ctx.Err() != nil {
+			return s.ctx.Err() // nothing else does when all of a large directory is ignored
+		}
 		file := path.Join(name, e.Name())
 		switch {
-		case e.Name() == ".git" || ignored(rules, file, e.IsDir()):
+		case e.Name() == ".git" || ignored(s.ctx, rules, file, e.IsDir()):
 		case e.IsDir():
 			err = s.dir(file, rules, depth+1)
 		case e.Type().IsRegular(): // a symbolic link is searched where it points to, if that is here at all
@@ -151,22 +176,49 @@ func (s *searching) file(name string) error {
 		return nil
 	}
 	s.bytes += int64(len(text))
-	if !s.anchored && !s.re.MatchString(text) {
-		return nil // most files, and faster than line by line
+	for n := 1; text != ""; {
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		piece := nextPiece(text)
+		text = text[len(piece):]
+		if err := s.piece(name, piece, n); err != nil {
+			return err
+		}
+		n += strings.Count(piece, "\n")
 	}
-	for n, line := range strings.Split(text, "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if !s.re.MatchString(line) {
-			continue
+	return nil
+}
+
+// nextPiece is the beginning of a text: whole lines, but for a line that is longer than a piece.
+func nextPiece(text string) string {
+	if len(text) <= maxPiece {
+		return text
+	}
+	if end := strings.LastIndexByte(text[:maxPiece], '\n'); end >= 0 {
+		return text[:end+1]
+	}
+	return text[:maxPiece]
+}
+
+// piece searches some lines, of which the first has the number n.
+func (s *searching) piece(name, text string, n int) error {
+	if !s.anchored && !s.re.MatchString(text) {
+		return nil // most pieces, and faster than line by line
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if s.re.MatchString(line) {
+			if s.matches == maxMatches || s.out.Len() > maxAnswer {
+				return errEnough
+			}
+			s.matches++
+			if len(line) > maxLine {
+				line = line[:maxLine] + "…"
+			}
+			fmt.Fprintf(&s.out, "%s:%d:%s\n", shown(name), n, strings.ToValidUTF8(line, ""))
 		}
-		if s.matches++; s.matches > maxMatches || s.out.Len() > maxAnswer {
-			s.matches--
-			return errEnough
-		}
-		if len(line) > maxLine {
-			line = strings.ToValidUTF8(line[:maxLine], "") + "…"
-		}
-		fmt.Fprintf(&s.out, "%s:%d:%s\n", shown(name), n+1, line)
+		n++
 	}
 	return nil
 }
