@@ -152,6 +152,8 @@ func TestDenyWidening(t *testing.T) {
 		{"env     = { LANG = \"C\" }", "env     = { LANG = \"C\", DEBUG = \"1\" }", "environment", "", "a variable"},
 		{"env     = { LANG = \"C\" }", "env     = { LANG = \"de\" }", "environment", "environment", "another value of a variable"},
 		{"source_env = \"TOKEN\"\n  }", "source_env = \"TOKEN\"\n  }\n  credential \"more\" {\n    source_env = \"X\"\n  }", "credentials", "", "a credential"},
+		{"source_env = \"TOKEN\"", "source_env = \"AWS_SECRET_ACCESS_KEY\"", "credentials", "credentials", "the same credential from another variable"},
+		{"source_env = \"TOKEN\"", "source_file = \"/root/.ssh/id_rsa\"", "credentials", "credentials", "the same credential from a file"},
 		{"prompt   = \"do it\"\n  timeout", "timeout", "prompt", "", "whoever starts it chooses the prompt"},
 		{"timeout  = \"10m\"", "timeout  = \"11m\"", "timeout", "", "the time"},
 		{"default = \"1GiB\"", "default = \"2GiB\"", "limits.memory", "", "memory"},

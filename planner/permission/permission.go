@@ -37,6 +37,8 @@ type Set struct {
 	Runners []Runner // sorted by name
 	// Env and Credentials are names.
 	Env, Credentials []string
+	// Sources stand for where the secrets of credentials come from.
+	Sources map[string]string
 	// Values are those of variables, as far as a declaration decides them.
 	Values map[string]string
 	Limits Limits

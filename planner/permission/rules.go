@@ -33,7 +33,7 @@ var rules = []rule{
 	{"run", "it can have a command run that it could not", runners},
 	{"user", "another user owns other files", changed(func(s Set) string { return s.User })},
 	{"environment", "a variable can switch on what was off", environment},
-	{"credentials", "it can act as somebody as whom it could not", added(func(s Set) []string { return s.Credentials })},
+	{"credentials", "it can act as somebody as whom it could not", credentials},
 	{"prompt", "whoever starts it tells it what to do", func(base, now Set) []pair {
 		if now.AnyPrompt && !base.AnyPrompt {
 			return []pair{{"the declared one", "any"}}
@@ -113,6 +113,24 @@ func environment(base, now Set) []pair {
 		}
 	}
 	return out
+}
+
+// credentials: the secret from another place is another one, whatever the CLI is told that it is.
+func credentials(base, now Set) []pair {
+	out := added(func(s Set) []string { return s.Credentials })(base, now)
+	for _, name := range now.Credentials {
+		if from, to := base.Sources[name], now.Sources[name]; slices.Contains(base.Credentials, name) && from != to {
+			out = append(out, pair{name + " from " + orUnknown(from), name + " from " + orUnknown(to)})
+		}
+	}
+	return out
+}
+
+func orUnknown(source string) string {
+	if source == "" {
+		return "an unknown source"
+	}
+	return source
 }
 
 func larger(of func(Limits) int64) func(base, now Set) []pair {

@@ -14,7 +14,7 @@ func base() Set {
 		Git: []string{"/tree/.git"}, DNS: []string{"9.9.9.9"}, Vendor: "claude", Ceiling: []string{"read", "run"}, Tools: []string{"read", "list"},
 		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"},
 		Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2", time.Minute}},
-		Env:     []string{"LANG"}, Values: map[string]string{"LANG": "C"}, Credentials: []string{"token"},
+		Env:     []string{"LANG"}, Values: map[string]string{"LANG": "C"}, Credentials: []string{"token"}, Sources: map[string]string{"token": "env:1"},
 		Limits: Limits{Memory: 100, Output: 100, Upload: 100, NanoCPUs: 100, PIDs: 100, Timeout: time.Hour},
 	}
 }
@@ -53,6 +53,8 @@ func TestRules(t *testing.T) {
 		{"environment", func(s *Set) { s.Env = append(s.Env, "DEBUG") }, func(s *Set) { s.Env = nil }, "one variable more"},
 		{"environment", func(s *Set) { s.Values = map[string]string{"LANG": "evil"} }, nil, "the same variable with another value"},
 		{"credentials", func(s *Set) { s.Credentials = append(s.Credentials, "key") }, func(s *Set) { s.Credentials = nil }, "one credential more"},
+		{"credentials", func(s *Set) { s.Sources = map[string]string{"token": "env:2"} }, nil, "the same name from another source"},
+		{"credentials", func(s *Set) { s.Sources = nil }, nil, "a source that nobody knows"},
 		{"prompt", func(s *Set) { s.AnyPrompt = true }, nil, "the prompt is free now"},
 		{"limits.memory", func(s *Set) { s.Limits.Memory++ }, func(s *Set) { s.Limits.Memory-- }, "memory"},
 		{"limits.cpus", func(s *Set) { s.Limits.NanoCPUs++ }, func(s *Set) { s.Limits.NanoCPUs-- }, "cpus"},

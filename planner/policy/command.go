@@ -68,6 +68,9 @@ type Credential struct {
 	// Wrap is the file's text around the secret: the JSON string "$SECRET" in it stands for the secret.
 	// "" means that the secret is the whole file.
 	Wrap string
+	// SourceEnv or SourceFile is where the secret comes from. Another source is another declaration: what the
+	// agent holds is somebody else's.
+	SourceEnv, SourceFile string
 }
 
 const secretMark = `"$SECRET"`

@@ -198,14 +198,15 @@ func hostsOf(v hclspec.Vendor) []Host {
 func credentialsOf(v hclspec.Vendor) []Credential {
 	var out []Credential
 	for _, c := range v.Credentials {
+		one := Credential{Name: c.Name, Path: CredentialDir + "/" + c.Name}
 		switch v.Kind.V {
 		case KindClaude:
-			out = append(out, claudeCredential(c.Name))
+			one = claudeCredential(c.Name)
 		case KindCodex:
-			out = append(out, codexCredential(c.Name))
-		default:
-			out = append(out, Credential{Name: c.Name, Path: CredentialDir + "/" + c.Name})
+			one = codexCredential(c.Name)
 		}
+		one.SourceEnv, one.SourceFile = c.SourceEnv.V, c.SourceFile.V
+		out = append(out, one)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out

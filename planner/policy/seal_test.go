@@ -174,9 +174,9 @@ func TestHostsAndCredentials(t *testing.T) {
 		t.Errorf("codex hosts (-want +got):\n%s", d)
 	}
 	for addr, want := range map[string]Credential{
-		"invocation.claude_fix": {Name: CredentialClaudeOAuth, Env: CredentialClaudeOAuth},
-		"invocation.codex_fix":  {Name: CredentialOpenAIKey, Path: "/home/agent/.codex/auth.json", Wrap: `{"OPENAI_API_KEY":"$SECRET"}`},
-		"invocation.local_fix":  {Name: "token", Path: "/run/sandplan/credentials/token"},
+		"invocation.claude_fix": {Name: CredentialClaudeOAuth, Env: CredentialClaudeOAuth, SourceEnv: "T"},
+		"invocation.codex_fix":  {Name: CredentialOpenAIKey, Path: "/home/agent/.codex/auth.json", Wrap: `{"OPENAI_API_KEY":"$SECRET"}`, SourceEnv: "T"},
+		"invocation.local_fix":  {Name: "token", Path: "/run/sandplan/credentials/token", SourceFile: "/t"},
 	} {
 		if d := cmp.Diff([]Credential{want}, mustSeal(t, s, addr).Credentials()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", addr, d)

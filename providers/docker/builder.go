@@ -312,7 +312,7 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 
 func (b *builder) sandbox(p part, a planner.Address, img pinnedImage, c policy.Command, timeoutMS int64, hostname string, host container.HostConfig) sandbox {
 	return sandbox{scope: b.out.scope, invocation: p.inv, addr: a, command: c, image: img, user: p.user, binds: p.binds, hideGit: p.hideGit,
-		shimVolume: b.shim.name(), timeoutMS: timeoutMS, hostname: hostname, hardened: host}
+		shimVolume: b.shim.name(), timeoutMS: timeoutMS, hostname: hostname, hardened: host, home: b.home()}
 }
 
 // add records one wanted object. decl says where attributes are written; what is not among them is

@@ -143,10 +143,12 @@ func (r rowReader) agent(inv planner.Address) *permission.Set {
 			s.Files = append(s.Files, fmt.Sprintf("%s (sha256:%.6x)", f.Path, sha256.Sum256(f.Content)))
 		}
 	}
+	s.Sources = map[string]string{}
 	var creds []shim.Credential
 	if r.at(arg+"credentials").Decode(&creds) == nil {
 		for _, c := range creds {
-			s.Credentials = append(s.Credentials, c.Name+" as "+c.Env+c.Path)
+			as := c.Name + " as " + c.Env + c.Path
+			s.Credentials, s.Sources[as] = append(s.Credentials, as), c.Source
 		}
 	}
 	r.mounted(s)

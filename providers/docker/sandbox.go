@@ -43,6 +43,8 @@ type sandbox struct {
 	hardened   container.HostConfig
 	// promptSHA256 is the digest of the declared prompt, "" when there is none.
 	promptSHA256 string
+	// home is the directory that files of the declaration are named relative to.
+	home string
 }
 
 // tmpfs is one memory file system of a container. Docker gives it the mode of the image's directory,
@@ -188,7 +190,7 @@ func (s sandbox) shimConfig(memory []tmpfs, network *shim.Network) (string, erro
 		c.Files = append(c.Files, shim.File{Path: f.Path, Mode: f.Mode, Content: f.Content})
 	}
 	for _, cr := range s.command.Credentials() {
-		c.Credentials = append(c.Credentials, shim.Credential{Name: cr.Name, Env: cr.Env, Path: cr.Path})
+		c.Credentials = append(c.Credentials, shim.Credential{Name: cr.Name, Env: cr.Env, Path: cr.Path, Source: sourceOf(cr, s.home)})
 	}
 	for _, b := range s.binds {
 		c.Mounts = append(c.Mounts, shim.Mount{Path: b.target, Type: shim.MountBind, ReadOnly: b.readOnly, Tree: b.target == policy.Worktree})

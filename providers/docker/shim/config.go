@@ -69,6 +69,8 @@ type Credential struct {
 	Name string `json:"name"`
 	Env  string `json:"env,omitempty"`
 	Path string `json:"path,omitempty"`
+	// Source stands for where the secret comes from. Nothing here reads it: it is a part of what is declared.
+	Source string `json:"source,omitempty"`
 }
 
 // The types of a Mount.
