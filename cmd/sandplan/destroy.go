@@ -23,8 +23,9 @@ func (a *app) destroyCommand() *cobra.Command {
 		Use:   "destroy [options]",
 		Short: "Remove everything of the scope from the engine",
 		Long: `
-Removes every object of the scope. What is to go stands in the objects' own labels: it needs no variables, no
-worktree and no valid configuration, and with -project not even a file. Worktrees and pinned images stay.`,
+Removes every object of the scope. What is to go stands in the objects' own labels: it needs no
+worktree, no valid configuration, and no variables but for one that names the engine; with -project not even a file.
+Worktrees and pinned images stay.`,
 		Example: "sandplan destroy\nsandplan destroy -project=codeboost -workspace=default -auto-approve",
 		Args:    noArguments,
 		RunE:    a.action(func(cmd *cobra.Command, _ []string) int { return a.destroy(cmd.Context(), f) }),
@@ -32,6 +33,7 @@ worktree and no valid configuration, and with -project not even a file. Worktree
 	f.registerApply(a, cmd)
 	a.inputFlag(cmd, &f.input)
 	fs := cmd.Flags()
+	f.vars.register(fs)
 	fs.StringArrayVar(&f.targets, "target", nil, "only this `address` and what needs it, repeatable")
 	fs.StringVar(&f.project, "project", "", "the project to remove, a `name`; needs no configuration then")
 	fs.BoolVar(&a.global.verbose, "verbose", false, "show every setting")
@@ -47,7 +49,7 @@ func (a *app) destroy(ctx context.Context, f destroyFlags) int {
 	if u.report(diags) {
 		return exitError
 	}
-	project, host, ok := a.scopeOnly(u, f.project)
+	project, host, ok := a.scopeOnly(u, f.project, f.vars)
 	if !ok {
 		return exitError
 	}
@@ -94,19 +96,6 @@ func (a *app) carryOutDestroy(in interrupts, u *ui, engine *docker.Engine, pl *p
 	return exitOK
 }
 
-// scopeOnly is the project and the engine's host, without evaluating anything: a configuration that no
-// longer evaluates must not keep its objects alive.
-func (a *app) scopeOnly(u *ui, project string) (name, host string, ok bool) {
-	head, diags := hclspec.ReadHead(a.source())
-	if project != "" {
-		return project, head.Host.V, true
-	}
-	if u.report(diags) {
-		return "", "", false
-	}
-	return head.Project.V, head.Host.V, true
-}
-
 // openedToDestroy is opened for a plan of a destruction. What is to go stands in labels, so that nothing has to
 // evaluate, nor a worktree or an image to be there. A configuration that does evaluate is part of the plan, and
 // may name the engine by a variable.
@@ -116,8 +105,8 @@ func (a *app) openedToDestroy(ctx context.Context, u *ui, f planFlags) (*target,
 		diags = policy.Check(spec)
 	}
 	if diags.HasErrors() {
-		head, more := hclspec.ReadHead(a.source())
-		if u.report(more) {
+		head, wrong, noEngine := a.head(u, f.vars)
+		if u.report(append(wrong, noEngine...)) {
 			return nil, false
 		}
 		spec = &hclspec.Spec{Project: head.Project, Workspace: a.workspace(), Dir: head.Dir}

@@ -206,6 +206,6 @@ func (a *app) recordedScope(u *ui, f driftFlags) (planner.Scope, string, bool) {
 		}
 		return r.Scope, "", true
 	}
-	project, host, ok := a.scopeOnly(u, f.project)
+	project, host, ok := a.scopeOnly(u, f.project, f.vars)
 	return planner.Scope{Project: project, Workspace: a.workspace()}, host, ok
 }

@@ -78,7 +78,7 @@ func (a *app) show(ctx context.Context, f showFlags) int {
 	if f.permissions {
 		return a.showPermissions(in.ctx, u, f)
 	}
-	snap, ok := a.observed(in.ctx, u, f.project)
+	snap, ok := a.observed(in.ctx, u, f.project, f.vars)
 	if !ok {
 		return exitError
 	}

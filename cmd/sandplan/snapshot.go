@@ -89,13 +89,17 @@ func (a *app) record(ctx context.Context, u *ui, f snapshotFlags) (*docker.Recor
 		}
 		return t.engine.Record(t.snap, t.compiled, a.now()), true
 	}
-	engine, err := a.open(ctx, "", a.cwd)
+	project, host, ok := a.scopeOnly(u, f.project, varFlags{})
+	if !ok {
+		return nil, false
+	}
+	engine, err := a.open(ctx, host, a.cwd)
 	if err != nil {
 		u.fail(err)
 		return nil, false
 	}
 	defer engine.Close()
-	snap, err := engine.Observe(ctx, planner.Scope{Project: f.project, Workspace: a.workspace()})
+	snap, err := engine.Observe(ctx, planner.Scope{Project: project, Workspace: a.workspace()})
 	if err != nil {
 		u.fail(err)
 		return nil, false

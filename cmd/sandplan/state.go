@@ -9,7 +9,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -68,8 +67,8 @@ func (a *app) stateCommand() *cobra.Command {
 }
 
 // observed is what the scope has on the engine, without a configuration that has to evaluate.
-func (a *app) observed(ctx context.Context, u *ui, project string) (planner.Snapshot, bool) {
-	name, host, ok := a.scopeOnly(u, project)
+func (a *app) observed(ctx context.Context, u *ui, project string, vars varFlags) (planner.Snapshot, bool) {
+	name, host, ok := a.scopeOnly(u, project, vars)
 	if !ok {
 		return planner.Snapshot{}, false
 	}
@@ -110,7 +109,7 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 	if f.all {
 		return a.listScopes(in.ctx, u)
 	}
-	snap, ok := a.observed(in.ctx, u, f.project)
+	snap, ok := a.observed(in.ctx, u, f.project, varFlags{})
 	if !ok {
 		return exitError
 	}
@@ -124,8 +123,12 @@ func (a *app) stateList(ctx context.Context, f stateFlags, args []string) int {
 
 // listScopes lists the scopes that have objects on the engine, whoever made them.
 func (a *app) listScopes(ctx context.Context, u *ui) int {
-	head, _ := hclspec.ReadHead(a.source()) // it may name the engine; it need not be there
-	engine, err := a.open(ctx, head.Host.V, a.cwd)
+	host, err := a.engineHost(u) // it may name the engine; it need not be there
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	engine, err := a.open(ctx, host, a.cwd)
 	if err != nil {
 		u.fail(err)
 		return exitError
@@ -159,7 +162,7 @@ func (a *app) stateShow(ctx context.Context, f stateFlags, args []string) int {
 	}
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	snap, ok := a.observed(in.ctx, u, f.project)
+	snap, ok := a.observed(in.ctx, u, f.project, varFlags{})
 	if !ok {
 		return exitError
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-
-	"github.com/sandplan/sandplan/hclspec"
 )
 
 func (a *app) forceUnlockCommand() *cobra.Command {
@@ -37,8 +35,12 @@ func (a *app) forceUnlock(ctx context.Context, id string, force bool) int {
 		u.printErr("force-unlock cancelled.\n")
 		return exitError
 	}
-	head, _ := hclspec.ReadHead(a.source()) // it may name the engine; it need not be valid
-	engine, err := a.open(in.ctx, head.Host.V, a.cwd)
+	host, err := a.engineHost(u) // it may name the engine; it need not be valid
+	if err != nil {
+		u.fail(err)
+		return exitError
+	}
+	engine, err := a.open(in.ctx, host, a.cwd)
 	if err != nil {
 		u.fail(err)
 		return exitError

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker"
 )
 
 func (a *app) versionCommand() *cobra.Command {
@@ -96,10 +96,13 @@ func (a *app) printVersion(ctx context.Context, asJSON bool) int {
 	u := a.ui()
 	v := versions{Sandplan: a.version, Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: planner.Schema, Build: builtFrom()}
 	// The configuration may name the engine; one that cannot be read does not matter here.
-	head, _ := hclspec.ReadHead(a.source())
+	host, err := a.engineHost(u)
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	engine, err := a.open(in.ctx, head.Host.V, a.cwd)
+	var engine *docker.Engine
+	if err == nil {
+		engine, err = a.open(in.ctx, host, a.cwd)
+	}
 	if err == nil {
 		info := engine.Info()
 		engine.Close()
