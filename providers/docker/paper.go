@@ -171,11 +171,9 @@ func (b *builder) lockedImage(ref hclspec.Val[string]) pinnedImage {
 	p := pinnedImage{ref: ref.V, present: true}
 	i := slices.IndexFunc(b.spec.Lock.Images, func(l hclspec.LockImage) bool { return l.Ref == ref.V })
 	switch {
-	case i >= 0 && len(b.spec.Lock.Images[i].IDs) == 1:
-		p.id, p.config = b.spec.Lock.Images[i].IDs[0], b.spec.Lock.Images[i].Config
 	case i >= 0:
 		l := b.spec.Lock.Images[i]
-		p.id, p.config = standIn("one of "+strings.Join(append(slices.Clone(l.IDs), l.Digest), " ")), l.Config
+		p.id, p.config = choiceOf(l), l.Config
 	case imageID.MatchString(ref.V):
 		p.id = "sha256:" + strings.TrimPrefix(ref.V, "sha256:")
 	case digestRef.MatchString(ref.V):
@@ -187,6 +185,19 @@ func (b *builder) lockedImage(ref hclspec.Val[string]) pinnedImage {
 			"Run `sandplan init`, which writes down what it is now.", ref.V, orElse("the lock file")(nonEmpty(b.spec.Lock.Path))))
 	}
 	return p
+}
+
+// choiceOf is the ID that a locked image has, where the lock file leaves no choice. An engine that has none of the
+// IDs takes what the digest names, whatever ID that has there.
+func choiceOf(l hclspec.LockImage) string {
+	choices := slices.Clone(l.IDs)
+	switch {
+	case l.Digest != "":
+		choices = append(choices, "the digest "+l.Digest)
+	case len(choices) == 1:
+		return choices[0]
+	}
+	return standIn(strings.Join(choices, " or "))
 }
 
 // treesOnPaper fills in what is known of the worktrees, and returns what is mounted over writable ones.

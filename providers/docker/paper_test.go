@@ -134,6 +134,37 @@ func TestPaper(t *testing.T) {
 	}
 }
 
+// TestLockedImageOnPaper: whatever an entry of the lock file lets an engine take is a part of which image it is.
+func TestLockedImageOnPaper(t *testing.T) {
+	image := func(lock string) planner.Value {
+		rs, _ := onPaperIn(t, t.TempDir(), paperConfig, lock)
+		return valueAt(t, rs, "invocation.a.agent", "Image")
+	}
+	id, other, digest := strings.Repeat("1", 64), strings.Repeat("5", 64), strings.Repeat("6", 64)
+	entry := func(more string) string {
+		return strings.Replace(paperLock, "  cli   = \"\"\n", "  cli   = \"\"\n"+more, 1)
+	}
+	two := strings.Replace(paperLock, id+`"`, id+`", "sha256:`+other+`"`, 1)
+	seen := map[planner.Value]string{}
+	for _, tt := range []struct{ lock, says, reason string }{
+		{paperLock, id, "one ID"},
+		{strings.ReplaceAll(paperLock, id, other), other, "another one"},
+		{two, other, "one ID more: the engine has whichever it has"},
+		{entry("  digest = \"sha256:" + digest + "\"\n"), digest, "an engine without the ID takes what the digest names"},
+		{entry("  digest = \"sha256:" + other + "\"\n"), other, "another digest"},
+	} {
+		got := image(tt.lock)
+		text, unknown := got.Unknown()
+		if !unknown {
+			text = got.Text()
+		}
+		if before, twice := seen[got]; twice || !strings.Contains(text, tt.says) {
+			t.Errorf("%s: %q has to name %s, and be another one than that of: %s", tt.reason, text, tt.says, before)
+		}
+		seen[got] = tt.reason
+	}
+}
+
 // TestPaperOfTwoCheckouts: the same declaration in two directories is the same, row by row.
 func TestPaperOfTwoCheckouts(t *testing.T) {
 	a, _ := onPaperIn(t, t.TempDir(), paperConfig, paperLock)
