@@ -77,6 +77,7 @@ func (ev *evaluator) decodeInvocations(s *section, f *form) ([]Invocation, hcl.D
 		if f.known {
 			return nil, diags
 		}
+		i.ForAll = true
 		return []Invocation{i}, diags
 	}
 	// Five thousand instances with the same mistake are one mistake.

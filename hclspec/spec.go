@@ -132,9 +132,11 @@ type Runner struct {
 
 // Invocation is one instance of an invocation block.
 type Invocation struct {
-	Address  string // invocation.login["auth"]
-	Name     string // login
-	Key      any    // nil, string (for_each) or int (count)
+	Address string // invocation.login["auth"]
+	Name    string // login
+	Key     any    // nil, string (for_each) or int (count)
+	// ForAll is set where this one stands for all instances of a block whose keys are not known.
+	ForAll   bool `json:",omitempty"`
 	Vendor   Val[string]
 	Phase    Val[string]
 	Worktree Val[string] // absolute, clean

@@ -64,3 +64,49 @@ func TestGraphFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestGraphWithoutValues: what does not depend on a variable is drawn as it is, and nothing is asked for.
+func TestGraphWithoutValues(t *testing.T) {
+	const src = `
+sandplan {
+  project = "p"
+}
+variable "trees" {
+  type = set(string)
+}
+variable "image" {}
+variable "phase" {
+  default = "x"
+}
+vendor "claude" {
+  image = var.image
+  credential "ANTHROPIC_API_KEY" {
+    source_env = "KEY"
+  }
+}
+invocation "each" {
+  for_each = var.trees
+  vendor   = vendor.claude
+  phase    = phase.execute
+  worktree = each.key
+}
+`
+	r := newTestApp(t).file("sandplan.hcl", src).do("graph -format=dot")
+	for _, want := range []string{"invocation.each[…]: internal network", `label="depends on a variable", shape=folder`, "read and write", "edit, write", "api.anthropic.com:443"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is not in the picture:\n%s", want, r.stdout)
+		}
+	}
+	if r.code != 0 || !strings.Contains(r.stderr, "Without a value: var.image, var.trees.") || strings.Contains(r.stdout, "Warning") {
+		t.Errorf("exit %d, and the picture must stand alone on stdout: %s", r.code, r.stderr)
+	}
+	r = newTestApp(t).file("sandplan.hcl", src).do(`graph -format=dot -var=image=a:1 -var=trees=["/w/one"]`)
+	if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, `invocation.each[\"/w/one\"]`) {
+		t.Errorf("with values there is nothing to say: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	open := strings.Replace(src, "= phase.execute", "= var.image == \"a\" ? phase.review : phase.fix", 1)
+	r = newTestApp(t).file("sandplan.hcl", open).do("graph -format=dot")
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "var.image has no default") {
+		t.Errorf("who may do what is never left open: exit %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+}
