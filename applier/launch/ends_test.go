@@ -76,6 +76,14 @@ func TestRealEnds(t *testing.T) {
 		{"agent removed", does("rm", "-f", "AGENT"), 137},
 		{"update", does("update", "--memory", "8g", "--memory-swap", "8g", "AGENT"), 120},
 		{"connect", does("network", "connect", "bridge", "AGENT"), 120},
+		{"a guest on the uplink", func(t *testing.T, _ *exec.Cmd) error {
+			// Its labels are not those of a proxy; it starts on the uplink, as `docker run --network` lets anybody.
+			network := w.tell("network", "ls", "-q", "--no-trunc", "--filter", w.label("project", w.project), "--filter", w.label("kind", "uplink"))
+			id := w.tell("create", "--network", network, agentImage, "/agent", "sleep=1h")
+			t.Cleanup(func() { w.tell("rm", "-f", id) })
+			_, err := w.docker("start", id)
+			return err
+		}, 120},
 		{"exec", tried(does("exec", "-u", "0", "AGENT", "/agent", "say=owned")), 120},
 		{"exec in the proxy", tried(does("exec", "-u", "0", "PROXY", "/.sandplan/sandplan", "version")), 120},
 		{"paused and unpaused", both(does("pause", "AGENT"), tried(does("unpause", "AGENT"))), 120},

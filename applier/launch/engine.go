@@ -27,9 +27,14 @@ type Engine interface {
 	// Executes reports whether the first process of a container executes sandplan's own program, as far as
 	// that can be known from here.
 	Executes(ctx context.Context, id string, pid int) (same, known bool, err error)
+	// IsProxy reports whether a container is, by its labels, a proxy of a scope. Its error is planner.ErrGone for one
+	// that is not there any more.
+	IsProxy(ctx context.Context, scope planner.Scope, id string) (bool, error)
 	// Watch tells what happens on the engine from a moment on, until ctx ends or the engine is lost; then
 	// the channel is closed.
 	Watch(ctx context.Context, since time.Time) (<-chan planner.Signal, error)
+	// Past is what the engine remembers of what happened from a moment on until now.
+	Past(ctx context.Context, since time.Time) ([]planner.Signal, error)
 }
 
 // Compiled is the declaration as resources of one engine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
@@ -15,7 +16,9 @@ import (
 // something may have happened that nobody will ever tell, and that ends the run.
 type ear struct {
 	watch func(context.Context, time.Time) (<-chan planner.Signal, error)
-	hear  func(planner.Signal)
+	// past is all that the engine remembers of the time since a moment.
+	past func(context.Context, time.Time) ([]planner.Signal, error)
+	hear func(planner.Signal)
 	// recent is what was heard last, in the order in which it came.
 	recent []planner.Signal
 	// again is what a later connection may repeat: how often each signal was heard.
@@ -37,7 +40,8 @@ const (
 	maxRecent = 512
 	// overlap is how much is asked for again: two things that happen at once may come in either order.
 	overlap = time.Second
-	// repeatLimit is how long an engine may take to repeat what it remembers; it does so before all else.
+	// repeatLimit is how long an engine repeats what it remembers before it is asked whether it still does; it does
+	// so before all else, and so at once, but for a machine that stands still meanwhile.
 	repeatLimit = 5 * time.Second
 	// reconnectPause is between two attempts to listen again.
 	reconnectPause = 200 * time.Millisecond
@@ -115,7 +119,7 @@ func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-c
 	for _, s := range e.recent {
 		e.again[keyOf(s)]++
 	}
-	err = e.repeated(limit, signals, keyOf(last))
+	err = e.repeated(limit, signals, last)
 	if !inTime() && err == nil {
 		err = context.Cause(limit)
 	}
@@ -130,7 +134,7 @@ func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-c
 }
 
 // repeated hears a new connection until it has repeated what was heard last.
-func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, last signalKey) error {
+func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, last planner.Signal) error {
 	timer := time.NewTimer(repeatLimit)
 	defer timer.Stop()
 	for {
@@ -140,11 +144,19 @@ func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, las
 				return errors.New("the connection was closed")
 			}
 			e.take(s)
-			if keyOf(s) == last {
+			if keyOf(s) == keyOf(last) {
 				return nil
 			}
 		case <-timer.C:
-			return errForgotten
+			// It has nothing to repeat, or has not come to it yet. Silence says neither; an answer that ends does.
+			remembered, err := e.past(limit, last.At.Add(-overlap))
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(remembered, func(s planner.Signal) bool { return keyOf(s) == keyOf(last) }) {
+				return errForgotten
+			}
+			timer.Reset(repeatLimit)
 		case <-limit.Done():
 			return context.Cause(limit)
 		}

@@ -21,6 +21,16 @@ func TestEventsAreLost(t *testing.T) {
 		defer b.mu.Unlock()
 		b.signal("container", "exec_create: /bin/sh", b.object(agent).ID, "")
 	}
+	late := func(d time.Duration, also func(*bench)) func(*bench) {
+		return func(b *bench) {
+			b.mu.Lock()
+			b.late = d
+			b.mu.Unlock()
+			if also != nil {
+				also(b)
+			}
+		}
+	}
 	forget := func(b *bench) { b.mu.Lock(); b.history = nil; b.mu.Unlock() }
 	forgetMore := func(b *bench) { forget(b); b.mu.Lock(); b.signal("image", "load", "x", ""); b.mu.Unlock() }
 	for name, c := range map[string]struct {
@@ -35,6 +45,10 @@ func TestEventsAreLost(t *testing.T) {
 		"refused for good":      {time.Hour, nil, 122, "the engine is lost", "an engine that does not talk is lost"},
 		"exec meanwhile":        {0, exec, 120, "exec_create", "what happened while nobody listened is told afterwards"},
 		"exec, refused a while": {3 * time.Second, exec, 120, "exec_create", "however long that takes"},
+		"slow to repeat":        {0, late(6*time.Second, nil), 0, "", "an engine that says nothing for a while has not forgotten"},
+		"exec, slow to repeat":  {0, late(6*time.Second, exec), 120, "exec_create", "it is told in the end"},
+		"never repeated":        {0, late(time.Hour, nil), 122, "the engine is lost", "it remembers, and does not tell: nobody waits for ever"},
+		"forgotten, and slow":   {0, late(time.Hour, forget), 120, "nobody can say", "it says that it has forgotten"},
 		"forgotten":             {0, forget, 120, "nobody can say", "an engine remembers 256 events, and does not say what it forgot"},
 		"forgotten with more":   {0, forgetMore, 120, "nobody can say", "other events prove nothing"},
 	} {

@@ -26,6 +26,8 @@ type fakeEngine struct {
 	signals  chan planner.Signal
 	forged   map[planner.Address]bool // containers that execute something else than sandplan
 	blind    bool                     // nobody can see what they execute
+	late     time.Duration            // how long the next watch says nothing
+	hushed   bool                     // while it does
 	// before may fail a call, or block it until its context ends. after may change the world.
 	before func(ctx context.Context, call string, n int) error
 	after  func(call string, n int)
@@ -312,7 +314,7 @@ func (f *fakeEngine) connect(o *planner.Object) {
 func (f *fakeEngine) signal(kind, action, id, container string) {
 	s := planner.Signal{At: time.Now(), Type: kind, Action: action, ID: id, Container: container}
 	f.history = append(f.history, s)
-	if f.signals != nil {
+	if f.signals != nil && !f.hushed {
 		f.signals <- s
 	}
 }
@@ -323,13 +325,52 @@ func (f *fakeEngine) Watch(ctx context.Context, since time.Time) (out <-chan pla
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		signals := make(chan planner.Signal, 1000)
+		late := f.late // an engine may listen, and not have come to what it remembers
+		if f.late = 0; late == 0 {
+			for _, s := range f.history {
+				if !s.At.Before(since) {
+					signals <- s
+				}
+			}
+		}
+		f.signals, f.hushed, out = signals, false, signals
+		if late > 0 {
+			f.repeatLate(signals, since, late)
+		}
+		context.AfterFunc(ctx, func() { f.silence(signals) })
+		return nil
+	})
+	return out, err
+}
+
+// repeatLate repeats what the engine remembers after a while, and what happens meanwhile with it.
+func (f *fakeEngine) repeatLate(signals chan planner.Signal, since time.Time, late time.Duration) {
+	f.hushed = true
+	time.AfterFunc(late, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.signals != signals {
+			return // nobody listens any more
+		}
+		f.hushed = false
 		for _, s := range f.history {
 			if !s.At.Before(since) {
 				signals <- s
 			}
 		}
-		f.signals, out = signals, signals
-		context.AfterFunc(ctx, func() { f.silence(signals) })
+	})
+}
+
+// Past is what the engine remembers.
+func (f *fakeEngine) Past(ctx context.Context, since time.Time) (out []planner.Signal, err error) {
+	err = f.call(ctx, "past", func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, s := range f.history {
+			if !s.At.Before(since) {
+				out = append(out, s)
+			}
+		}
 		return nil
 	})
 	return out, err
@@ -343,6 +384,21 @@ func (f *fakeEngine) silence(signals chan planner.Signal) {
 		close(f.signals)
 		f.signals = nil
 	}
+}
+
+// IsProxy knows one more proxy than the invocation's own, called neighbour, and nothing of one called passed.
+func (f *fakeEngine) IsProxy(ctx context.Context, _ planner.Scope, id string) (ours bool, err error) {
+	err = f.call(ctx, "guest "+id, func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if id == "passed" {
+			return planner.ErrGone
+		}
+		o := f.object(f.addr(id))
+		ours = id == "neighbour" || o != nil && o.Kind == planner.KindProxy
+		return nil
+	})
+	return ours, err
 }
 
 // deafen ends the stream of signals.

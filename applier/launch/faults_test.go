@@ -242,7 +242,7 @@ func TestLooksLeaveRoom(t *testing.T) {
 						select {
 						case <-time.After(c.uplink):
 							b.mu.Lock()
-							b.signal("network", "connect", b.object(planner.AddrUplink).ID, "another")
+							b.signal("network", "connect", b.object(planner.AddrUplink).ID, "neighbour")
 							b.mu.Unlock()
 						case <-over:
 							return

@@ -23,6 +23,8 @@ type meddling struct {
 	// found gets the first thing that somebody else did. kick asks for a look at once.
 	found chan *Decision
 	kick  chan struct{}
+	// guests are containers that came to the uplink. They are met at once: a look may take long.
+	guests chan string
 	// joined is set when any other container was started: it may share the namespaces of one of these, or
 	// their program's volume, which no event says.
 	joined atomic.Bool
@@ -52,7 +54,7 @@ func (r *run) listen(ctx context.Context) error {
 	}
 	m := &meddling{
 		containers: map[string]planner.Address{}, own: map[string]int{}, dead: map[string]bool{}, main: r.ids[r.main],
-		found: make(chan *Decision, 1), kick: make(chan struct{}, 1), end: make(chan struct{}), done: make(chan struct{}),
+		found: make(chan *Decision, 1), kick: make(chan struct{}, 1), guests: make(chan string, maxGuests), end: make(chan struct{}), done: make(chan struct{}),
 	}
 	if r.Runner == "" {
 		m.network, m.uplink = r.ids[r.inv.With(planner.PartNetwork)], r.ids[planner.AddrUplink]
@@ -71,7 +73,7 @@ func (r *run) listen(ctx context.Context) error {
 		}
 	}
 	r.meddling, r.deafen = m, func() { quit(); <-m.done }
-	go m.follow(life, &ear{watch: r.Engine.Watch, hear: m.hear}, signals)
+	go m.follow(life, &ear{watch: r.Engine.Watch, past: r.Engine.Past, hear: m.hear}, signals)
 	return nil
 }
 
@@ -162,8 +164,37 @@ func (m *meddling) connection(s planner.Signal) string {
 	case ours:
 		return "its network: " + s.Action
 	}
+	if s.Action == "connect" && s.Container != "" {
+		select {
+		case m.guests <- s.Container:
+		default: // so many at once: the look finds them
+		}
+	}
 	m.look() // the uplink's other users come and go
 	return ""
+}
+
+// maxGuests is how many may wait to be met.
+const maxGuests = 64
+
+// meet asks of everybody who comes to the uplink who it is, until ctx ends: only proxies of the scope have
+// anything to do there. Whoever only pretends to be one is told by the look that was asked for as well.
+func (r *run) meet(ctx context.Context) {
+	for {
+		var id string
+		select {
+		case <-ctx.Done():
+			return
+		case id = <-r.meddling.guests:
+		}
+		limited, cancel := context.WithTimeout(ctx, lookLimit)
+		ours, err := r.Engine.IsProxy(limited, r.Scope, id)
+		cancel()
+		if err == nil && !ours {
+			r.meddling.tell(&Decision{Code: CodeDrift, Reason: fmt.Sprintf(
+				"somebody meddled with the sandbox: container %.12s, which is no proxy of %s, was connected to %s", id, r.Scope, planner.AddrUplink)})
+		}
+	}
 }
 
 func connecting(network, container string) string { return "connect " + network + " " + container }

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +37,11 @@ func TestMeddling(t *testing.T) {
 		"network removed":    {"network", "destroy", net, "", 120, "its network goes"},
 		"reconnected":        {"network", "connect", net, agent, 120, "disconnected and connected again, with another address perhaps"},
 		"agent disconnected": {"network", "disconnect", net, agent, 0, "a look is taken; here nothing is missing"},
-		"uplink used":        {"network", "connect", planner.AddrUplink, "intruder", 0, "other proxies come and go; the look judges"},
+		"uplink used":        {"network", "connect", planner.AddrUplink, "neighbour", 0, "other proxies come and go; the look judges"},
+		"uplink left":        {"network", "disconnect", planner.AddrUplink, "intruder", 0, "other proxies come and go; the look judges"},
+		"uplink passed":      {"network", "connect", planner.AddrUplink, "passed", 0, "it is gone again; the look judges"},
+		"uplink intruder":    {"network", "connect", planner.AddrUplink, "intruder", 120, "somebody else beside the proxies"},
+		"agent on uplink":    {"network", "connect", planner.AddrUplink, agent, 120, "a way past the proxy"},
 		"top":                {"container", "top", agent, "", 0, "only looks"},
 		"kill":               {"container", "kill", agent, "", 0, "its effect shows at the process"},
 		"somebody else":      {"container", "exec_create: sh", "other", "", 0, "not ours"},
@@ -68,6 +74,40 @@ func TestMeddling(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGuestIsMetAtOnce: where a look takes long, whoever comes to the uplink is not left alone until it is over.
+func TestGuestIsMetAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(time.Minute, 0)))
+		var running atomic.Bool
+		b.Events = func(e Event) {
+			if e.Kind == EventRunning {
+				running.Store(true)
+			}
+		}
+		b.before = func(ctx context.Context, call string, _ int) error {
+			if running.Load() && strings.HasPrefix(call, "recheck") {
+				select {
+				case <-ctx.Done():
+				case <-time.After(10 * time.Second):
+				}
+			}
+			return nil
+		}
+		began := time.Now()
+		const after = 3 * time.Second
+		time.AfterFunc(after, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.signal("network", "connect", b.object(planner.AddrUplink).ID, "intruder")
+		})
+		res := b.run(t.Context())
+		if res.Code != int(CodeDrift) || time.Since(began) > after+time.Second || !strings.Contains(res.Decision.Error(), "is no proxy") {
+			t.Errorf("code %d after %s (%v)", res.Code, time.Since(began), res.Decision)
+		}
+	})
 }
 
 // TestForeignStart: a container of somebody else may have mounted the agent's program.

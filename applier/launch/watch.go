@@ -20,6 +20,7 @@ func (r *run) watch(ctx context.Context) {
 	looks := make(chan *Decision, 1)
 	var looking sync.WaitGroup
 	looking.Go(func() { r.relook(life, looks) })
+	looking.Go(func() { r.meet(life) })
 	defer looking.Wait()
 	defer quit()
 	timeout := time.NewTimer(r.Timeout + timeoutSlack)
@@ -170,8 +171,8 @@ func (r *run) relook(ctx context.Context, found chan<- *Decision) {
 
 // pauseLooking waits until the next look is due, after one that took some time. Where many agents run, what
 // one of them does makes the others look, too, and all of them ask one engine: without pauses their looks
-// would keep it from starting the next. What is done to this run's own containers is told by the events
-// themselves, and waits for no look.
+// would keep it from starting the next. What is done to this run's own containers and on its network is told by
+// the events themselves, and who comes to the uplink is asked for at once: they wait for no look.
 func (r *run) pauseLooking(ctx context.Context, took time.Duration) bool {
 	due := time.NewTimer(min(max(RecheckEvery, lookShare*took), recheckMost))
 	defer due.Stop()

@@ -46,6 +46,18 @@ func TestWatch(t *testing.T) {
 	if want := []string{"network connect", "start", "die"}; !slices.Equal(actions, want) {
 		t.Errorf("heard %v, want %v", actions, want)
 	}
+	// What the engine remembers is told by an answer that ends.
+	heard := slices.Clone(actions)
+	remembered, err := e.Past(ctx, since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range remembered {
+		heard = slices.DeleteFunc(heard, func(a string) bool { return s.ID == id && a == s.Action || s.Container == id && a == s.Type+" "+s.Action })
+	}
+	if len(heard) > 0 {
+		t.Errorf("of what was heard the engine does not remember %v", heard)
+	}
 	cancel()
 	for range signals { // it ends
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -108,6 +109,17 @@ func gone(err error) error {
 		return fmt.Errorf("%w: %w", planner.ErrGone, err)
 	}
 	return err
+}
+
+// IsProxy reports whether a container says that it is a proxy of a scope. Whether that is true is for a look to find
+// out; one that does not even say so is a stranger at once.
+func (e *Engine) IsProxy(ctx context.Context, scope planner.Scope, id string) (bool, error) {
+	v, err := e.inspect(ctx, "/containers/"+url.PathEscape(id)+"/json")
+	if err != nil {
+		return false, fmt.Errorf("look at container %.12s: %w", id, gone(err))
+	}
+	who, ok := readIdentity(labelsOf(treeLabels(v)))
+	return ok && who.scope == scope && who.kind == planner.KindProxy && who.address.Part() == planner.PartProxy, nil
 }
 
 // Process is what the engine says of a container's process.
