@@ -42,13 +42,15 @@ type app struct {
 	stdin   io.Reader
 	// interactive: stdin is a terminal, so that values of variables may be asked for.
 	interactive bool
-	stdout      stream
-	stderr      stream
-	chdir       func(string) error
-	getwd       func() (string, error)
-	now         func() time.Time
-	listen      func() (signals <-chan os.Signal, stop func())
-	interfaces  func() ([]net.Addr, error) // addresses of this host, as the kernel tells them
+	// hide keeps stdin from showing what is typed, until show is called.
+	hide       func() (show func())
+	stdout     stream
+	stderr     stream
+	chdir      func(string) error
+	getwd      func() (string, error)
+	now        func() time.Time
+	listen     func() (signals <-chan os.Signal, stop func())
+	interfaces func() ([]net.Addr, error) // addresses of this host, as the kernel tells them
 
 	global globalFlags
 	cwd    string

@@ -84,9 +84,12 @@ func (a *app) load(ctx context.Context, u *ui, vars varFlags, ask bool) (*hclspe
 	return spec, !u.report(diags)
 }
 
-// askVariable asks for the value of a variable that has none.
+// askVariable asks for the value of a variable that has none. A sensitive one does not show while it is typed.
 func (u *ui) askVariable(ctx context.Context, v hclspec.Variable) (string, bool) {
-	answer := u.ask(ctx, u.human.AskVariable(v.Name, v.Description))
+	if v.Sensitive && u.app.hide != nil {
+		defer u.app.hide()()
+	}
+	answer := u.ask(ctx, u.human.AskVariable(v.Name, v.Description, v.Sensitive))
 	return answer, answer != ""
 }
 

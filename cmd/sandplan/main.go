@@ -77,7 +77,7 @@ func fromProcess() (*app, error) {
 		version: version, self: self, home: home, host: host, who: userName() + "@" + host,
 		environ: os.Environ(), getenv: os.Getenv, interactive: term.IsTerminal(int(os.Stdin.Fd())),
 		stdin: os.Stdin, stdout: stream{os.Stdout, columns(os.Stdout)}, stderr: stream{os.Stderr, columns(os.Stderr)},
-		chdir: os.Chdir, getwd: os.Getwd, now: time.Now, listen: listen, interfaces: net.InterfaceAddrs,
+		chdir: os.Chdir, hide: func() func() { return hideTyping(int(os.Stdin.Fd())) }, getwd: os.Getwd, now: time.Now, listen: listen, interfaces: net.InterfaceAddrs,
 	}, nil
 }
 

@@ -206,6 +206,31 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestTypedSecret: the value of a sensitive variable is on no screen, and afterwards what is typed shows again.
+func TestTypedSecret(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	src := "sandplan {\n  project = \"p\"\n}\nvariable \"a_secret\" {\n  type      = list(string)\n  sensitive = true\n}\nvariable \"open\" {}\n"
+	if err := os.WriteFile(dir+"/sandplan.hcl", []byte(src), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(build(t)+"/sandplan", "plan")
+	cmd.Dir, cmd.Env = dir, []string{"TERM=xterm", "NO_COLOR=1", "DOCKER_HOST=unix:///nonexistent.sock"}
+	tt := onTerminal(t, cmd)
+	tt.until("does not show while you type")
+	tt.until("Its value: ")
+	tt.press("hunter2\n")
+	tt.until(`var\.open`)
+	tt.press("for all to see\n")
+	text := tt.end(exitError)
+	if strings.Contains(tt.raw(), "hunter2") || !strings.Contains(text, "for all to see") {
+		t.Errorf("the secret shows, or what follows does not:\n%s", text)
+	}
+	if !strings.Contains(text, "on <answer for var.a_secret>:") || !strings.Contains(text, "its value is read as HCL") {
+		t.Errorf("what is wrong with it is not said:\n%s", text)
+	}
+}
+
 const terminalBlocks = `
 variable "long" {
   type = string

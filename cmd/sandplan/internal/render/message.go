@@ -27,11 +27,14 @@ func LockText(i planner.LockInfo) string {
 }
 
 // AskVariable is the question for the value of a variable.
-func (r *Renderer) AskVariable(name, description string) string {
+func (r *Renderer) AskVariable(name, description string, sensitive bool) string {
 	p := &page{r: r}
 	p.line(bold, "var.", name)
 	if description != "" {
 		p.paragraph(plain, "  ", Clean(description))
+	}
+	if sensitive {
+		p.line(faint, "  It is sensitive, and does not show while you type.")
 	}
 	p.nl()
 	p.put(bold, "  Its value: ")
