@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"path"
+	"regexp"
+	"slices"
+)
 
 // CLIPath is where the CLI of a built-in kind lies in an agent image; "" for any other kind.
 func CLIPath(kind string) string {
@@ -8,16 +12,23 @@ func CLIPath(kind string) string {
 	return p.path
 }
 
-// ShellPaths are where a shell or an interpreter would lie. An image of a built-in kind has none of
-// them: it is what makes hooks and helpers harmless that a vendor's server delivers to its CLI.
-func ShellPaths() []string {
-	var out []string
-	for _, dir := range []string{"/bin/", "/usr/bin/", "/usr/local/bin/"} {
-		for _, name := range []string{"ash", "bash", "busybox", "dash", "node", "perl", "python3", "sh", "zsh"} {
-			out = append(out, dir+name)
-		}
+// interpreters are the names of shells and interpreters, with what distributions add to them.
+var interpreters = regexp.MustCompile(`^(ash|awk|bash|bun|busybox|csh|dash|deno|fish|gawk|guile|java|ksh|lua|mawk|mksh|nawk|node|nodejs|` +
+	`perl|php|pwsh|python|rbash|ruby|sash|sh|tclsh|tcsh|toybox|yash|zsh)([0-9][0-9.]*)?([.-](distrib|minimal|real|static))?$`)
+
+// IsInterpreter says of an executable file, or a link, whether it is named like a shell or an interpreter. An
+// image of a built-in kind has none: it is what makes hooks and helpers harmless that a vendor's server
+// delivers to its CLI.
+func IsInterpreter(file string) bool { return interpreters.MatchString(path.Base(file)) }
+
+// ManagedDir is a directory of an image whose files the CLI of a kind obeys before its flags, "" for none: with
+// settings and memory there, Claude Code adds them to every run (seen in 2.1.332). What an image has in that of
+// Codex is covered by a file system with our own requirements.
+func ManagedDir(kind string) string {
+	if kind == KindClaude {
+		return "/etc/claude-code"
 	}
-	return out
+	return ""
 }
 
 type binary struct{ kind, version, sha256 string }

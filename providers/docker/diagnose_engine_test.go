@@ -205,7 +205,7 @@ func TestPinLooksInside(t *testing.T) {
 	}
 
 	img, err := scratch.Image(scratch.Spec{Arch: w.engine.Info().Arch, Config: v1.Config{}, Entries: []scratch.Entry{
-		{Path: "/usr/bin/busybox", Mode: 0o755, Content: []byte("x")}, {Path: "/bin/sh", Link: "../usr/bin/busybox"}, {Path: policy.CLIPath(policy.KindClaude), Mode: 0o755, Content: []byte("not the CLI")}}})
+		{Path: "/opt/tools/toybox.static", Mode: 0o755, Content: []byte("x")}, {Path: policy.CLIPath(policy.KindClaude), Mode: 0o755, Content: []byte("not the CLI")}}})
 	if err != nil {
 		t.Fatal(err)
 	}

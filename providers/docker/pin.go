@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -82,26 +83,80 @@ func (e *Engine) lookInside(ctx context.Context, p pinnedImage) (cli string, she
 		// It must go even when the command is interrupted.
 		e.cli.ContainerRemove(context.WithoutCancel(ctx), id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	}()
-	for _, file := range policy.ShellPaths() {
-		_, err := e.cli.ContainerStatPath(ctx, id, file)
-		if err == nil {
-			shell = true
-			break
-		}
-		if !errdefs.IsNotFound(err) {
-			return "", false, err
-		}
+	shell, sums, err := e.lookThrough(ctx, id)
+	if err != nil {
+		return "", false, err
 	}
 	for _, kind := range []string{policy.KindClaude, policy.KindCodex} {
-		sum, err := e.hashFile(ctx, id, policy.CLIPath(kind))
-		if err != nil {
-			return "", false, err
+		sum := sums[policy.CLIPath(kind)]
+		if sum == "" { // it lies behind a link, or the look ended before it
+			if sum, err = e.hashFile(ctx, id, policy.CLIPath(kind)); err != nil {
+				return "", false, err
+			}
 		}
-		if found, version, ok := policy.IdentifyCLI(sum); ok && found == kind {
-			return version, shell, nil
+		if of, version, ok := policy.IdentifyCLI(sum); ok && of == kind {
+			return version, shell, e.refuseManaged(ctx, id, kind)
 		}
 	}
 	return "", shell, nil
+}
+
+// lookThrough looks at every file of a container's image: there is no place where a shell would do no harm.
+// It hashes the CLIs on the way, which are nearly all of their images.
+func (e *Engine) lookThrough(ctx context.Context, id string) (shell bool, sums map[string]string, err error) {
+	body, _, err := e.cli.CopyFromContainer(ctx, id, "/")
+	if err != nil {
+		return false, nil, err
+	}
+	defer body.Close()
+	return readRoot(body)
+}
+
+// readRoot reads the archive of a root directory, up to the first shell.
+func readRoot(archive io.Reader) (shell bool, sums map[string]string, err error) {
+	sums = map[string]string{}
+	for tr := tar.NewReader(archive); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return false, sums, nil
+		}
+		if err != nil {
+			return false, nil, err
+		}
+		isLink, isFile := h.Typeflag == tar.TypeLink || h.Typeflag == tar.TypeSymlink, h.Typeflag == tar.TypeReg
+		if (isLink || isFile && h.Mode&0o111 != 0) && policy.IsInterpreter(h.Name) {
+			return true, sums, nil
+		}
+		if file := path.Join("/", h.Name); isFile && (file == policy.CLIPath(policy.KindClaude) || file == policy.CLIPath(policy.KindCodex)) {
+			if sums[file], err = hashOf(tr); err != nil {
+				return false, nil, err
+			}
+		}
+	}
+}
+
+func hashOf(r io.Reader) (string, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// refuseManaged is an error when an image holds what the CLI of a kind obeys before its flags.
+func (e *Engine) refuseManaged(ctx context.Context, id, kind string) error {
+	dir := policy.ManagedDir(kind)
+	if dir == "" {
+		return nil
+	}
+	_, err := e.cli.ContainerStatPath(ctx, id, dir)
+	switch {
+	case errdefs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("it holds %s, which its CLI obeys before anything that sandplan tells it; build it without", dir)
 }
 
 // createInspection creates the container, without a name: several may look into one image at a time.
@@ -169,9 +224,5 @@ func (e *Engine) hashFile(ctx context.Context, id, file string) (string, error) 
 	if _, err := tr.Next(); err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, tr); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return hashOf(tr)
 }
