@@ -57,17 +57,22 @@ func (a *app) planBase(ctx context.Context, u *ui, f planFlags) int {
 	if u.report(denied) {
 		return exitError
 	}
-	if f.detailed && !c.plan.Empty() {
+	if f.detailed && !c.same() {
 		return exitChanges
 	}
 	return exitOK
+}
+
+// same reports whether both sides declare the same. Which engine it is for stands in no object.
+func (c comparison) same() bool {
+	return c.plan.Empty() && !slices.ContainsFunc(c.reports, func(r permission.Report) bool { return len(r.Widened) > 0 })
 }
 
 func (a *app) printComparison(u *ui, f planFlags, c comparison) {
 	if u.stream == nil {
 		u.print(fmt.Sprintf("Compared with %s. No engine was asked: what only an engine decides is (known after apply).\n\n", render.Clean(f.base)))
 	}
-	if u.stream == nil && c.plan.Empty() {
+	if u.stream == nil && c.same() {
 		u.print("No changes. Both declare the same.\n")
 	} else {
 		u.print(u.out.Plan(c.plan, render.PlanView{Permissions: unread(c.reports, c.plan)}))
@@ -117,6 +122,9 @@ func sets(d declaration) []permission.Set {
 	out := docker.Permissions(docker.Wanted(d.resources))
 	for i := range out {
 		nameSet(d.spec, &out[i])
+		if out[i].Engine = d.spec.Provider.Host.V; out[i].Engine == "" {
+			out[i].Engine = "the one that DOCKER_HOST or the docker context names"
+		}
 	}
 	return out
 }
@@ -255,6 +263,9 @@ func baseRoot(nowDir, nowRoot, baseDir string) string {
 	}
 	if root, ok := strings.CutSuffix(baseDir, "/"+rel); ok {
 		return root
+	}
+	if strings.HasPrefix(baseDir, nowRoot+"/") { // another directory of the one checkout
+		return nowRoot
 	}
 	return baseDir
 }

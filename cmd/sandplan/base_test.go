@@ -138,8 +138,11 @@ func TestDenyWidening(t *testing.T) {
 	}{
 		{"host \"a.example\" {}", "host \"a.example\" {}\n  host \"c.example\" {}", "reach", "", "a host"},
 		{"host \"a.example\" {}", "host \"a.example\" {\n    port = 8443\n  }", "reach", "reach", "another port"},
-		{"addresses = [\"10.1.2.3\"]", "addresses = [\"10.1.2.3\", \"10.1.2.4\"]", "reach", "reach", "another fixed address"},
-		{"host \"a.example\" {}", "host \"a.example\" {\n    tls = false\n  }", "reach", "reach", "the same host without TLS"},
+		{"addresses = [\"10.1.2.3\"]", "addresses = [\"10.1.2.3\", \"10.1.2.4\"]", "reach", "", "one more fixed address"},
+		{"addresses = [\"10.1.2.3\"]", "addresses = [\"10.1.2.4\"]", "reach", "reach", "another fixed address"},
+		{"addresses = [\"10.1.2.3\"]", "addresses = []", "reach", "reach", "whatever the name stands for, in place of a fixed address"},
+		{"host \"a.example\" {}", "host \"a.example\" {\n    tls = false\n  }", "reach", "", "the same host without TLS"},
+		{"vendor \"claude\" {", "provider \"docker\" {\n  host = \"unix:///run/other.sock\"\n}\nvendor \"claude\" {", "engine", "engine", "another engine"},
 		{"tools = [\"read\", \"list\"]", "tools = [\"read\", \"list\", \"search\"]", "tools", "", "a tool"},
 		{"argv    = [\"make\", \"test\"]", "argv    = [\"make\", \"install\"]", "run", "run", "another argv of a runner"},
 		{"image   = \"ci:1\"", "image   = \"ci:2\"", "run", "run", "another image of a runner"},
@@ -297,7 +300,7 @@ func TestRename(t *testing.T) {
 // TestBaseRoot: the root of the base is found for each way in which people check one out.
 func TestBaseRoot(t *testing.T) {
 	tmp := t.TempDir()
-	for _, dir := range []string{"now/.git", "now/ci", "now/.base/ci", "clone/.git", "clone/ci", "export/ci", "flat"} {
+	for _, dir := range []string{"now/.git", "now/ci", "now/.base/ci", "now/teams/a", "clone/.git", "clone/ci", "export/ci", "flat"} {
 		if err := os.MkdirAll(filepath.Join(tmp, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -307,6 +310,7 @@ func TestBaseRoot(t *testing.T) {
 		{"now/ci", "clone/ci", "clone", "a second clone, or a git worktree"},
 		{"now/ci", "export/ci", "export", "an export without .git"},
 		{"now/ci", "now/.base/ci", "now/.base", "an export within the repository"},
+		{"now/ci", "now/teams/a", "now", "another directory of the one checkout: its own is less than the whole repository"},
 		{"now", "clone", "clone", "the configuration at the root"},
 		{"now", "flat", "flat", "the same, exported"},
 		{"now/ci", "flat", "flat", "a directory of another layout"},

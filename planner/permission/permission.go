@@ -17,6 +17,8 @@ type Set struct {
 	// Vendor and Phase are names of blocks; "" where the source does not tell. A phase's name takes no part in
 	// the comparison: what it stands for does.
 	Vendor, Phase string
+	// Engine is which one the configuration chooses; "" where the source does not tell.
+	Engine string
 	// Tools are those of the vendor's CLI, in the user's words; nil where nobody knows them.
 	Tools []string
 	// Ceiling is what the phase may allow at most; nil where nobody knows it.

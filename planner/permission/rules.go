@@ -22,9 +22,10 @@ var rules = []rule{
 	{"read", "it sees files that it did not see", added(func(s Set) []string { return append(slices.Clone(s.Read), s.Write...) })},
 	{"write", "it changes files that it could only read, or not even see", added(func(s Set) []string { return s.Write })},
 	{"git", "a history holds what was deleted from the files", added(func(s Set) []string { return s.Git })},
-	{"reach", "it talks to somebody whom it could not reach", added(func(s Set) []string { return s.Reach })},
+	{"reach", "it talks to somebody whom it could not reach", reach},
 	{"dns", "another name server says where the hosts are", added(func(s Set) []string { return s.DNS })},
-	{"vendor", "somebody else gets all that it sees", vendor},
+	{"engine", "another engine gets the prompt and the credentials, and what holds an agent there is its word", told(func(s Set) string { return s.Engine })},
+	{"vendor", "somebody else gets all that it sees", told(func(s Set) string { return s.Vendor })},
 	{"phase", "what its phase may allow at most is more", known(func(s Set) []string { return s.Ceiling })},
 	{"tools", "it does what it had no tool for", known(func(s Set) []string { return s.Tools })},
 	{"image", "what is inside another image is another set of programs", changed(func(s Set) string { return s.Image })},
@@ -96,11 +97,14 @@ func known(of func(Set) []string) func(base, now Set) []pair {
 	}
 }
 
-func vendor(base, now Set) []pair {
-	if base.Vendor == "" || now.Vendor == "" {
-		return nil
+// told is changed for what not every source tells.
+func told(of func(Set) string) func(base, now Set) []pair {
+	return func(base, now Set) []pair {
+		if of(base) == "" || of(now) == "" {
+			return nil
+		}
+		return changed(of)(base, now)
 	}
-	return changed(func(s Set) string { return s.Vendor })(base, now)
 }
 
 // environment: a variable that was there may have switched off what its new value switches on.

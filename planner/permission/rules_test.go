@@ -11,7 +11,7 @@ import (
 func base() Set {
 	return Set{
 		Invocation: "invocation.a", Image: "sha256:1", User: "1000:1000", Read: []string{"/tree"}, Reach: []string{"a.example:443"},
-		Git: []string{"/tree/.git"}, DNS: []string{"9.9.9.9"}, Vendor: "claude", Ceiling: []string{"read", "run"}, Tools: []string{"read", "list"},
+		Git: []string{"/tree/.git"}, DNS: []string{"9.9.9.9"}, Engine: "unix:///a.sock", Vendor: "claude", Ceiling: []string{"read", "run"}, Tools: []string{"read", "list"},
 		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"},
 		Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2", time.Minute}},
 		Env:     []string{"LANG"}, Values: map[string]string{"LANG": "C"}, Credentials: []string{"token"}, Sources: map[string]string{"token": "env:1"},
@@ -33,6 +33,8 @@ func TestRules(t *testing.T) {
 		{"reach", func(s *Set) { s.Reach = append(s.Reach, "b.example:443") }, func(s *Set) { s.Reach = nil }, "one host more"},
 		{"reach", func(s *Set) { s.Reach = []string{"a.example:8443"} }, nil, "another port"},
 		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 at 10.0.0.1"} }, nil, "a fixed address that need not be public"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 without TLS"} }, nil, "the same host without TLS"},
+		{"engine", func(s *Set) { s.Engine = "unix:///b.sock" }, func(s *Set) { s.Engine = "" }, "another engine; one that the source does not tell is judged by the rest"},
 		{"git", func(s *Set) { s.Git = append(s.Git, "/other/.git") }, func(s *Set) { s.Git = nil }, "one more history"},
 		{"dns", func(s *Set) { s.DNS = []string{"10.0.0.1"} }, func(s *Set) { s.DNS = nil }, "another name server"},
 		{"vendor", func(s *Set) { s.Vendor = "codex" }, func(s *Set) { s.Vendor = "" }, "another vendor; one that the source does not tell is judged by the rest"},
@@ -82,12 +84,43 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestReach has what is more and what is less of one host.
+func TestReach(t *testing.T) {
+	for _, tt := range []struct {
+		from, to   string
+		more, back bool // whether to is more than from, and the other way round
+		reason     string
+	}{
+		{"a.example:443", "a.example:443", false, false, "the same"},
+		{"a.example:443 at 10.0.0.1", "a.example:443 at 10.0.0.1, 10.0.0.2", true, false, "one more fixed address"},
+		{"a.example:443 at 10.0.0.1, 10.0.0.2", "a.example:443 at 10.0.0.2, 10.0.0.1", false, false, "the same in another order"},
+		{"a.example:443 at 10.0.0.1", "a.example:443 at 10.0.0.2", true, true, "another fixed address"},
+		{"a.example:443", "a.example:443 at 10.0.0.1", true, true, "a fixed address need not be public, and a name may stand for another address tomorrow"},
+		{"a.example:443", "a.example:443 without TLS", true, false, "anything may be spoken"},
+		{"a.example:80 at 10.0.0.1, 10.0.0.2", "a.example:80 at 10.0.0.1 without TLS", true, true, "fewer addresses make up for no TLS"},
+		{"a.example:443", "b.example:443", true, true, "another host"},
+		{"a.example:443", "a.example:444", true, true, "another port"},
+		{"[fd00::1]:443 at fd00::1, fd00::2", "[fd00::1]:443 at fd00::2", false, true, "IPv6"},
+		{`{"name":"a.example","new":1}`, `{"name":"a.example","new":2}`, true, true, "a form that nobody knows"},
+		{`{"addresses":["10.0.0.1 at 10.0.0.2"]}`, `{"addresses":["10.0.0.1 at 10.0.0.2"]} without TLS`, true, true, "a form that looks like one that is known"},
+	} {
+		for _, d := range []struct {
+			from, to string
+			more     bool
+		}{{tt.from, tt.to, tt.more}, {tt.to, tt.from, tt.back}} {
+			if got := reach(Set{Reach: []string{d.from}}, Set{Reach: []string{d.to}}); (len(got) > 0) != d.more {
+				t.Errorf("%s: from %q to %q: %v, want more: %v", tt.reason, d.from, d.to, got, d.more)
+			}
+		}
+	}
+}
+
 // TestEveryPropertyHasARule: a rule without a row above would be one that nobody has seen work.
 func TestEveryPropertyHasARule(t *testing.T) {
 	full := base()
 	full.AnyPrompt, full.Write = true, []string{"/tree"}
 	told := map[string]bool{}
-	nothing := Set{Vendor: "other", Ceiling: []string{}, Tools: []string{}}
+	nothing := Set{Engine: "other", Vendor: "other", Ceiling: []string{}, Tools: []string{}}
 	for _, w := range Widened(nothing, full) {
 		told[w.What] = true
 	}
