@@ -89,7 +89,7 @@ func (r *run) conclude(ctx context.Context) {
 		r.result.Egress = r.egress.summary()
 	}
 	if r.agent != nil && r.agent.tried {
-		r.concludeAgent()
+		r.concludeAgent(ctx)
 	}
 	r.settleTree(ctx)
 	if r.decision != nil {
@@ -100,7 +100,7 @@ func (r *run) conclude(ctx context.Context) {
 	}
 }
 
-func (r *run) concludeAgent() {
+func (r *run) concludeAgent(ctx context.Context) {
 	var said wire.Exit
 	var ok bool
 	if r.agent.outOver {
@@ -124,7 +124,7 @@ func (r *run) concludeAgent() {
 		r.ownEnd(said.Code)
 	case ok && said.Cause == wire.CauseProof && !r.running.IsZero():
 		// It had been proven: what does not hold any more has changed since.
-		r.decide(&Decision{Code: CodeDrift, Reason: "the sandbox changed while it ran", Err: errors.New(said.Detail)})
+		r.decide(r.changedInside(ctx, said.Detail))
 	case ok:
 		r.decide(cause(said))
 	case r.agent.over == nil || r.agent.over.err != nil:

@@ -118,7 +118,8 @@ func wrongNeighbours(neighbours []neighbour, n *Network) []string {
 			continue
 		}
 		if nb.answers() {
-			wrong = append(wrong, fmt.Sprintf("%s answers on %s with %s", nb.addr, nb.link, nb.mac))
+			// Stale is also who was heard without having been asked.
+			wrong = append(wrong, fmt.Sprintf("%s answers on %s with %s (%s)", nb.addr, nb.link, nb.mac, nb.report().State))
 		}
 	}
 	return wrong
