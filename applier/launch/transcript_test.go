@@ -29,7 +29,7 @@ func claudeCommand(t *testing.T) policy.Command {
 
 // TestOwnEnd: the exit code is the CLI's own unless its last event tells another story.
 func TestOwnEnd(t *testing.T) {
-	const says = `{"type":"system","subtype":"init","tools":["Glob","Grep","Read"],"mcp_servers":[],"claude_code_version":"2.1.332"}` + "\n"
+	const says = `{"type":"system","subtype":"init","tools":["Glob","Grep","Read"],"mcp_servers":[],"permissionMode":"dontAsk","claude_code_version":"2.1.332"}` + "\n"
 	for _, c := range []struct {
 		reason, output string
 		ended          int

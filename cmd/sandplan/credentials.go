@@ -20,6 +20,10 @@ const maxSecretFile = 1 << 20
 func (a *app) secrets(u *ui, spec *hclspec.Spec, command policy.Command) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	var diags hcl.Diagnostics
+	ways := map[string]policy.Credential{}
+	for _, c := range command.Credentials() {
+		ways[c.Name] = c
+	}
 	for _, v := range spec.Vendors {
 		if v.Name != command.Vendor() {
 			continue
@@ -29,7 +33,7 @@ func (a *app) secrets(u *ui, spec *hclspec.Spec, command policy.Command) (map[st
 			if err != nil {
 				return nil, fmt.Errorf("credential %q of vendor %q: %w", c.Name, v.Name, err)
 			}
-			more, err := policy.Credential{Name: c.Name}.Advise(secret, a.now())
+			more, err := ways[c.Name].Advise(secret, a.now())
 			if err != nil {
 				return nil, fmt.Errorf("vendor %q: %w", v.Name, err)
 			}

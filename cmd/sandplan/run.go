@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -185,7 +186,7 @@ func (a *app) readPrompt(u *ui, from string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the prompt: %w", err)
 	}
-	if len(b) == 0 {
+	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, fmt.Errorf("the prompt from %s is empty", from)
 	}
 	return b, policy.CheckPrompt(string(b))

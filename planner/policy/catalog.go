@@ -83,7 +83,7 @@ type profile struct {
 	models      []string // the models that may be named; nil means any
 	envAllowed  []string // what `env` may set; a trailing * stands for any rest
 	path        string   // of the CLI in the image
-	build       func(agent) build
+	build       func(agent) (build, error)
 }
 
 // profileOf is the profile of a built-in kind.

@@ -117,7 +117,7 @@ func once(diags hcl.Diagnostics) hcl.Diagnostics {
 func CheckPrompt(text string) error {
 	switch {
 	case len(text) > MaxPrompt:
-		return fmt.Errorf("the prompt has %d bytes, the most is %d: name files of the worktree in it instead of quoting them", len(text), MaxPrompt)
+		return fmt.Errorf("the prompt has more than %d bytes, which is the most: name files of the worktree in it instead of quoting them", MaxPrompt)
 	case !utf8.ValidString(text):
 		return fmt.Errorf("the prompt is not UTF-8 text")
 	case strings.ContainsRune(text, 0):

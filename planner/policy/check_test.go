@@ -192,7 +192,7 @@ func TestMistakes(t *testing.T) {
 			"huge prompt", func(s *hclspec.Spec) {
 				invocationOf(s, "claude_fix").Prompt = set(strings.Repeat("x", MaxPrompt+1), 75)
 			},
-			SummaryPrompt, "1048577 bytes", 75, "invocation.claude_fix", "it would not fit one frame",
+			SummaryPrompt, "1048576 bytes", 75, "invocation.claude_fix", "it would not fit one frame",
 		},
 	}
 	for _, tt := range tests {

@@ -27,7 +27,10 @@ func claudeProfile() profile {
 // seems enough: --tools limits the set, --restricted keeps reads within the worktree and stops `@`
 // mentions, an empty --setting-sources keeps hooks, helpers and models of the worktree out.
 // --allowedTools is no limit at all and --bare takes Grep and Glob away.
-func buildClaude(a agent) build {
+func buildClaude(a agent) (build, error) {
+	if err := a.isFor(KindClaude); err != nil {
+		return build{}, err
+	}
 	var names []string
 	writes := false
 	for _, t := range a.tools {
@@ -67,7 +70,7 @@ func buildClaude(a agent) build {
 		preamble: "The task:\n\n",
 		offered:  sorted(names),
 		tools:    a.tools,
-	}
+	}, nil
 }
 
 // claudeCredential: the shim sets the variable for the CLI's process alone, so that neither inspect

@@ -77,7 +77,10 @@ func codexProfile() profile {
 // client (seen in 0.171.0). Which tools Codex offers is decided by
 // its model catalogue more than by its flags: without a catalogue of ours it fetches one from the
 // vendor, and newer models then bring a JavaScript tool that reaches all the others.
-func buildCodex(a agent) build {
+func buildCodex(a agent) (build, error) {
+	if err := a.isFor(KindCodex); err != nil {
+		return build{}, err
+	}
 	model := a.model
 	if model == "" {
 		model = codexModels[0].name
@@ -130,7 +133,7 @@ func buildCodex(a agent) build {
 		preamble: "The task:\n\n",
 		tools:    a.tools,
 		offered:  sorted(append(own, server.Tools...)),
-	}
+	}, nil
 }
 
 // writesWith: the one tool for changing files both edits and writes; checkVendorTools refuses a phase

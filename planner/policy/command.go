@@ -77,17 +77,17 @@ const secretMark = `"$SECRET"`
 
 // Content is what the variable or the file of the credential must hold for a secret.
 func (c Credential) Content(secret []byte) ([]byte, error) {
-	// Secrets come out of files and `$(cat …)`: a final newline is nearly never meant, and as part of an
+	// Secrets come out of files and `$(cat …)`: a final newline or blank is never meant, and as part of an
 	// HTTP header it makes every request fail in a way that nobody understands.
 	if c.Env != "" || c.Wrap != "" {
-		secret = bytes.TrimRight(secret, "\r\n")
+		secret = bytes.TrimSpace(secret)
 	}
 	if len(bytes.TrimSpace(secret)) == 0 {
 		return nil, fmt.Errorf("credential %s is empty", c.Name)
 	}
 	if c.Env != "" || c.Wrap != "" {
-		if i := bytes.IndexFunc(secret, func(r rune) bool { return r < 0x20 || r == 0x7f }); i >= 0 {
-			return nil, fmt.Errorf("credential %s holds a control character at byte %d; a token is one line of text", c.Name, i)
+		if i := bytes.IndexFunc(secret, func(r rune) bool { return r <= 0x20 || r >= 0x7f }); i >= 0 {
+			return nil, fmt.Errorf("credential %s holds a blank, a control character or a letter beyond ASCII at byte %d; a token is one word", c.Name, i)
 		}
 	}
 	if c.Wrap == "" {

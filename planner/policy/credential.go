@@ -25,14 +25,20 @@ func (c Credential) Advise(secret []byte, now time.Time) (warnings []string, err
 	if text == "" {
 		return nil, fmt.Errorf("credential %s is empty", c.Name)
 	}
+	if c.isCustom() {
+		return nil, nil // what it is for its command, nobody else knows
+	}
 	switch c.Name {
 	case CredentialClaudeOAuth:
 		return nil, wrongForm(c, text, "sk-ant-api", CredentialClaudeKey)
 	case CredentialClaudeKey:
 		return nil, wrongForm(c, text, "sk-ant-oat", CredentialClaudeOAuth)
 	case CredentialOpenAIKey:
-		if strings.HasPrefix(text, "{") {
+		switch {
+		case strings.HasPrefix(text, "{"):
 			return nil, fmt.Errorf("credential %s holds a JSON object, not a key; if it is Codex's auth.json, name the credential %q", c.Name, CredentialCodexAuth)
+		case strings.HasPrefix(text, "sk-ant-"):
+			return nil, fmt.Errorf("credential %s holds what looks like a secret of Anthropic's, which OpenAI does not know", c.Name)
 		}
 	case CredentialCodexAuth:
 		warnings, err := adviseAuth(secret, now)
@@ -43,6 +49,9 @@ func (c Credential) Advise(secret []byte, now time.Time) (warnings []string, err
 	}
 	return nil, nil
 }
+
+// isCustom: those of custom vendors have names of the user's, which may be the same.
+func (c Credential) isCustom() bool { return strings.HasPrefix(c.Path, CredentialDir+"/") }
 
 // wrongForm: Anthropic's two kinds of secret look alike, and each is sent in a way that the other is
 // refused for, with an answer that does not say why.

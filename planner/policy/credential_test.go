@@ -33,6 +33,7 @@ func TestAdvise(t *testing.T) {
 		{"nothing", CredentialClaudeKey, " \n", "is empty", nil},
 		{"a key", CredentialOpenAIKey, "sk-proj-x", "", nil},
 		{"the wrong file", CredentialOpenAIKey, `{"OPENAI_API_KEY":"TOP-SECRET"}`, `name the credential "auth.json"`, nil},
+		{"a key of the other vendor", CredentialOpenAIKey, "sk-ant-api03-TOP-SECRET", "Anthropic's", nil},
 		{"a key in its file", CredentialCodexAuth, `{"OPENAI_API_KEY":"k"}`, "", nil},
 		{"no JSON, and no part of it is told", CredentialCodexAuth, `TOP-SECRET`, "no JSON object", nil},
 		{"an empty file of Codex", CredentialCodexAuth, `{"OPENAI_API_KEY":null}`, "neither", nil},
@@ -60,6 +61,23 @@ func TestAdvise(t *testing.T) {
 				t.Errorf("it tells the secret: %s", all)
 			}
 		})
+	}
+}
+
+// TestAdviseOnCustomCredentials: the names are the user's, and may be those of a built-in kind.
+func TestAdviseOnCustomCredentials(t *testing.T) {
+	for _, name := range []string{CredentialClaudeOAuth, CredentialClaudeKey, CredentialOpenAIKey, CredentialCodexAuth} {
+		s := fullSpec()
+		vendorOf(s, "local").Credentials[0].Name = name
+		c := mustSeal(t, s, "invocation.local_fix").Credentials()[0]
+		for _, secret := range []string{"{}", "sk-ant-api03-x", "sk-ant-oat01-x", "not JSON"} {
+			if warnings, err := c.Advise([]byte(secret), time.Now()); err != nil || len(warnings) > 0 {
+				t.Errorf("%s of a custom vendor is %q: %v, %v", name, secret, warnings, err)
+			}
+		}
+		if _, err := c.Advise([]byte(" \n"), time.Now()); err == nil {
+			t.Errorf("%s of a custom vendor is empty, and nobody says so", name)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 // agent is what a builder of a command line gets to know.
 type agent struct {
+	kind    string   // of the vendor that it is made for
 	tools   []string // in the user's words, in the order of the ceiling
 	model   string
 	version string // of the CLI
@@ -24,6 +25,15 @@ type build struct {
 	preamble string
 	tools    []string // those of agent.tools that the CLI really gets
 	offered  []string
+}
+
+// isFor makes sure that a builder gets what was decided for its own kind of vendor: tools, models and versions of
+// another one mean something else to it, or nothing.
+func (a agent) isFor(kind string) error {
+	if a.kind != kind {
+		return fmt.Errorf("the command line of %s was asked for what was decided for %s", kind, orNone(a.kind))
+	}
+	return nil
 }
 
 // defaultPath is the PATH of commands whose image declares none.
@@ -42,7 +52,10 @@ func Seal(s *hclspec.Spec, addr string) (Command, error) {
 		if c.version = p.vendor.Version.V; c.version == "" {
 			c.version = prof.versions[0]
 		}
-		b = prof.build(agent{tools: effectiveTools(p.phase), model: p.vendor.Model.V, version: c.version})
+		b, err = prof.build(agent{kind: p.vendor.Kind.V, tools: effectiveTools(p.phase), model: p.vendor.Model.V, version: c.version})
+		if err != nil {
+			return Command{}, fmt.Errorf("%s cannot be sealed: %w", addr, err)
+		}
 		b.env = append(b.env, testEnv(p.vendor.Kind.V)...)
 	} else {
 		b = build{argv: slices.Clone(p.vendor.Command.V)}

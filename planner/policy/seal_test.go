@@ -204,6 +204,8 @@ func TestCredentialContent(t *testing.T) {
 		{"file", Credential{Name: "T", Path: "/p"}, "{\n}\n", "{\n}\n", "a file is the secret as it is"},
 		{"empty", Credential{Name: "T", Env: "T"}, " \n", "", "an empty token makes every request fail later"},
 		{"two lines", Credential{Name: "T", Env: "T"}, "a\nb", "", "a second line could be a second header"},
+		{"two words", Credential{Name: "T", Env: "T"}, "Bearer abc", "", "it becomes a word of a header"},
+		{"a mark of the byte order", Credential{Name: "T", Path: "/p", Wrap: `{"K":"$SECRET"}`}, "\ufeffabc", "", "every request would fail, and nobody see why"},
 	}
 	for _, tt := range tests {
 		got, err := tt.cred.Content([]byte(tt.secret))

@@ -119,6 +119,9 @@ type cliEvent struct {
 	// Of Claude's init event.
 	Tools      []string `json:"tools"`
 	Servers    []named  `json:"mcp_servers"`
+	Commands   []string `json:"slash_commands"`
+	Skills     []string `json:"skills"`
+	Plugins    []plugin `json:"plugins"`
 	Version    string   `json:"claude_code_version"`
 	Permission string   `json:"permissionMode"`
 	// Of Claude's result event.
@@ -134,6 +137,12 @@ type cliEvent struct {
 
 type named struct {
 	Name string `json:"name"`
+}
+
+// plugin is one that Claude Code has loaded; some are built in, whatever its flags say.
+type plugin struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
 }
 
 func (t *Transcript) event(line []byte) {
@@ -153,27 +162,54 @@ func (t *Transcript) event(line []byte) {
 func (t *Transcript) claudeEvent(e cliEvent) {
 	switch {
 	case e.Type == "system" && e.Subtype == "init":
-		t.begun = true
-		got := slices.Clone(e.Tools)
-		sort.Strings(got)
-		if !slices.Equal(got, t.command.offered) {
-			t.contradict("Claude Code gives its model the tools %s; phase.%s allows %s", words(got), t.command.phase, words(t.command.offered))
-		}
-		if len(e.Servers) > 0 {
-			t.contradict("Claude Code has the MCP server %s; no phase allows one", plain(e.Servers[0].Name))
-		}
-		if e.Version != t.command.version {
-			t.contradict("Claude Code says that it is version %q; the command was made for %s", e.Version, t.command.version)
-		}
+		t.claudeInit(e)
 	case e.Type == "assistant" && !t.begun:
 		t.contradict("Claude Code did not say which tools it gives its model")
 	case e.Type == "result":
+		if !t.begun && e.IsError != nil && !*e.IsError {
+			t.contradict("Claude Code did not say which tools it gives its model")
+		}
 		t.ended, t.outcome = true, ""
 		// An API error has the subtype "success", so that only is_error counts.
 		if e.IsError == nil || *e.IsError {
 			t.outcome = firstOf(e.Result, string(e.Errors), e.Terminal, e.Subtype)
 		}
 	}
+}
+
+// claudeInit holds what the CLI says of itself against the sealed command.
+func (t *Transcript) claudeInit(e cliEvent) {
+	t.begun = true
+	got := slices.Clone(e.Tools)
+	sort.Strings(got)
+	if !slices.Equal(got, t.command.offered) {
+		t.contradict("Claude Code gives its model the tools %s; phase.%s allows %s", words(got), t.command.phase, words(t.command.offered))
+	}
+	if len(e.Servers) > 0 {
+		t.contradict("Claude Code has the MCP server %s; no phase allows one", plain(e.Servers[0].Name))
+	}
+	if extra := append(slices.Clone(e.Commands), e.Skills...); len(extra) > 0 {
+		t.contradict("Claude Code has the slash commands and skills %s; no phase allows any", words(extra))
+	}
+	for _, p := range e.Plugins {
+		if p.Path != "builtin" {
+			t.contradict("Claude Code has the plugin %s; no phase allows one", plain(p.Name))
+		}
+	}
+	if want := flagOf(t.command.argv, "--permission-mode"); e.Permission != want {
+		t.contradict("Claude Code has the permission mode %q; phase.%s has %s", e.Permission, t.command.phase, want)
+	}
+	if e.Version != t.command.version {
+		t.contradict("Claude Code says that it is version %q; the command was made for %s", e.Version, t.command.version)
+	}
+}
+
+// flagOf is the argument after a flag.
+func flagOf(argv []string, flag string) string {
+	if i := slices.Index(argv, flag); i >= 0 && i+1 < len(argv) {
+		return argv[i+1]
+	}
+	return ""
 }
 
 func (t *Transcript) codexEvent(e cliEvent) {

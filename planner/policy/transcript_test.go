@@ -16,7 +16,7 @@ func sealed(t *testing.T, kind, phase string) Command {
 
 // The events of Claude Code 2.1.332, shortened.
 const (
-	initReview  = `{"type":"system","subtype":"init","cwd":"/work","tools":["Glob","Grep","Read"],"mcp_servers":[],"permissionMode":"dontAsk","claude_code_version":"2.1.332"}` + "\n"
+	initReview  = `{"type":"system","subtype":"init","cwd":"/work","tools":["Glob","Grep","Read"],"mcp_servers":[],"permissionMode":"dontAsk","slash_commands":[],"skills":[],"plugins":[{"name":"cc-plugin-privacy","path":"builtin"}],"claude_code_version":"2.1.332"}` + "\n"
 	saysHello   = `{"type":"assistant","message":{"content":[{"type":"text","text":"hello"}]}}` + "\n"
 	resultGood  = `{"type":"result","subtype":"success","is_error":false,"result":"done","terminal_reason":"completed"}` + "\n"
 	resultError = `{"type":"result","subtype":"success","is_error":true,"api_error_status":401,"result":"Failed to authenticate","terminal_reason":"api_error"}` + "\n"
@@ -33,6 +33,13 @@ func TestTranscript(t *testing.T) {
 		{"one tool more", KindClaude, strings.Replace(initReview, `"Read"`, `"Read","Bash"`, 1) + resultGood, "Bash, Glob, Grep, Read; phase.review allows Glob, Grep, Read", ""},
 		{"one tool less: the CLI does not do what its flags say", KindClaude, strings.Replace(initReview, `,"Read"`, "", 1) + resultGood, "gives its model the tools Glob, Grep;", ""},
 		{"an MCP server", KindClaude, strings.Replace(initReview, `"mcp_servers":[]`, `"mcp_servers":[{"name":"evil","status":"failed"}]`, 1) + resultGood, "MCP server evil", ""},
+		{"a slash command", KindClaude, strings.Replace(initReview, `"slash_commands":[]`, `"slash_commands":["deploy"]`, 1) + resultGood, "skills deploy", ""},
+		{"a skill", KindClaude, strings.Replace(initReview, `"skills":[]`, `"skills":["evil"]`, 1) + resultGood, "skills evil", ""},
+		{"a plugin of somebody's", KindClaude, strings.Replace(initReview, `"path":"builtin"`, `"path":"/work/plugin"`, 1) + resultGood, "plugin cc-plugin-privacy", ""},
+		{"leave for everything", KindClaude, strings.Replace(initReview, "dontAsk", "bypassPermissions", 1) + resultGood, `"bypassPermissions"; phase.review has dontAsk`, ""},
+		{"tools in a form that nobody knows", KindClaude, strings.Replace(initReview, `["Glob","Grep","Read"]`, `[{"name":"Bash"}]`, 1) + saysHello + resultGood, "did not say which tools", ""},
+		{"a good end and nothing before", KindClaude, resultGood, "did not say which tools", ""},
+		{"a bad end and nothing before", KindClaude, resultError, "", "Failed to authenticate"},
 		{"another version", KindClaude, strings.Replace(initReview, "2.1.332", "2.1.999", 1) + resultGood, `"2.1.999"`, ""},
 		{"no event that says which tools", KindClaude, saysHello + resultGood, "did not say which tools", ""},
 		{"an API error is called success", KindClaude, initReview + resultError, "", "Failed to authenticate"},
