@@ -121,12 +121,15 @@ lint: ## gofmt, vet, staticcheck
 engine:
 	scripts/engine
 
-# The race detector needs a C compiler; tests change routes and links with ip, to see that it is noticed.
+# The race detector needs a C compiler; tests change routes and links with ip, to see that it is noticed, run a
+# workflow's curl, and hold JUnit to its schema with xmllint.
 .PHONY: tools
 tools:
 	@missing=; \
 	command -v gcc >/dev/null || command -v cc >/dev/null || missing='gcc libc6-dev'; \
 	PATH=$$PATH:/usr/sbin:/sbin command -v ip >/dev/null || missing="$$missing iproute2"; \
+	command -v curl >/dev/null || missing="$$missing curl"; \
+	command -v xmllint >/dev/null || missing="$$missing libxml2-utils"; \
 	[ -z "$$missing" ] || { \
 	  echo "installing $$missing for the tests"; \
 	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; }

@@ -76,24 +76,13 @@ func newCIWorld(t *testing.T, socket string) *ciWorld {
 	w.env = map[string]string{
 		"PATH": w.bin + ":" + stubs + ":" + os.Getenv("PATH"), "HOME": w.tmp, "DOCKER_HOST": "unix://" + socket, "SANDPLAN_IN_AUTOMATION": "1",
 		"GITHUB_STEP_SUMMARY": w.summary, "GITHUB_PATH": filepath.Join(w.tmp, "path"), "GITHUB_OUTPUT": filepath.Join(w.tmp, "output"), "RUNNER_TEMP": w.tmp,
-		"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "SANDPLAN_BOT_TOKEN": "t", "CI_API_V4_URL": "https://gitlab.example/api/v4", "CI_PROJECT_ID": "1", "CI_MERGE_REQUEST_IID": "7",
+		"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "SANDPLAN_BOT_TOKEN": "t", "CI_API_V4_URL": "http://127.0.0.1:9/api/v4", "CI_PROJECT_ID": "1", "CI_MERGE_REQUEST_IID": "7",
 		"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org", "STUBS": stubs,
 	}
 	w.must(`mkdir -p "$STUBS" checkout/tree
-# What the two services would do is not what this is about: their commands write down how they were called.
+# What GitHub would do is not what this is about: its command writes down how it was called.
 printf '#!/bin/sh\necho "gh $*" >>"$STUBS/calls"\n' >"$STUBS/gh"
-cat >"$STUBS/curl" <<'CURL'
-#!/bin/bash
-echo "curl $*" >>"$STUBS/calls"
-while [ $# -gt 0 ]; do
-  case $1 in
-    -o) out=$2; shift ;;
-    file://*) cp "${1#file://}" "$out" || exit 22 ;;
-  esac
-  shift
-done
-CURL
-chmod +x "$STUBS/gh" "$STUBS/curl"`)
+chmod +x "$STUBS/gh"`)
 	w.file("sandplan.hcl", ciConfig)
 	w.file("tree/NOTE", "A note to review.\n")
 	w.file(".gitignore", "/.sandplan/\n*.plan\n*.md\n*.txt\n*.sarif\n*.snap\n*.xml\n")
@@ -237,6 +226,8 @@ func TestReviewJobs(t *testing.T) {
 	t.Parallel()
 	github, gitlab := workflows(t)
 	w := newCIWorld(t, "")
+	comments := newGitLab(t)
+	w.env["CI_API_V4_URL"] = comments.url
 	// One that narrows passes, one that widens does not, and both are commented on.
 	for _, tt := range []struct {
 		to, says string
@@ -250,13 +241,15 @@ func TestReviewJobs(t *testing.T) {
 		if code := w.script(gitlab["review"]); code != tt.code || !strings.Contains(w.read(filepath.Join(w.dir, "plan.md")), tt.says) {
 			t.Errorf("GitLab, %s: code %d, want %d and %q", tt.to, code, tt.code, tt.says)
 		}
+		if note := comments.last("projects/1/merge_requests/7/notes"); note != w.read(filepath.Join(w.dir, "plan.md")) {
+			t.Errorf("GitLab, %s: the comment is not the plan: %q", tt.to, note)
+		}
 	}
 	w.change("pids = 100", "pids = 101")
 	if code := w.run(github["review"], map[string]string{"!contains(github.event.pull_request.labels.*.name, 'wider')": "false"}); code != 0 {
 		t.Errorf("what a person has approved: code %d", code)
 	}
-	if calls := w.read(filepath.Join(w.tmp, "stubs/calls")); strings.Count(calls, "gh pr comment 7 --body-file ../plan.md") != 3 ||
-		strings.Count(calls, "body@plan.md https://gitlab.example/api/v4/projects/1/merge_requests/7/notes") != 2 {
+	if calls := w.read(filepath.Join(w.tmp, "stubs/calls")); strings.Count(calls, "gh pr comment 7 --body-file ../plan.md --edit-last --create-if-none\n") != 3 {
 		t.Errorf("comments: %s", calls)
 	}
 	w.action()

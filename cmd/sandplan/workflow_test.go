@@ -42,6 +42,28 @@ type ciJob struct {
 	AfterScript []string `json:"after_script"`
 }
 
+// TestActionsArePinned: a tag of somebody else's action can be moved, to where it reads this project's tokens.
+func TestActionsArePinned(t *testing.T) {
+	uses := regexp.MustCompile(`(?m)^ *(?:- )?uses: (.*)$`)
+	pinned := regexp.MustCompile(`^[a-z-]+/[a-z/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	found := 0
+	for _, file := range []string{"../../action.yml", "../../docs/ci.md", "../../.github/workflows/ci.yml", "../../.github/workflows/release.yml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range uses.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if own := regexp.MustCompile(`^sandplan/sandplan@v\d+\.\d+\.\d+$`); !pinned.MatchString(m[1]) && !own.MatchString(m[1]) {
+				t.Errorf("%s uses %s, which names no commit, or not its release", file, m[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d actions are used", found)
+	}
+}
+
 // workflows are the two of docs/ci.md: GitHub's and GitLab's.
 func workflows(t *testing.T) (github, gitlab map[string]ciJob) {
 	t.Helper()
