@@ -119,7 +119,7 @@ func newDiffer(want []Resource, s Snapshot, o Options) *differ {
 		for i := range want {
 			r := &want[i]
 			c := entry(r.Addr)
-			c.want, c.Kind, c.Title, c.Decl, c.After, c.Digest = r, r.Kind, r.Title, r.Decl, r.Fields, r.Digest
+			c.want, c.Kind, c.Title, c.Decl, c.After, c.Digest, c.Lost = r, r.Kind, r.Title, r.Decl, r.Fields, r.Digest, r.Lost
 			c.DependsOn = r.DependsOn
 		}
 	}

@@ -56,6 +56,7 @@ type Change struct {
 	Addr   Address
 	Kind   Kind
 	Title  string
+	Lost   bool // nothing can make it; see Resource
 	Decl   hcl.Range
 	Action Action
 	// Reasons are sorted, the decisive one first.
@@ -192,7 +193,7 @@ func (p *Plan) Locked() []Lease {
 // Resource is the wanted object of a change that creates one.
 func (c Change) Resource() Resource {
 	return Resource{Addr: c.Addr, Kind: c.Kind, Title: c.Title, Decl: c.Decl, DependsOn: c.DependsOn,
-		Fields: c.After, Digest: c.Digest}
+		Fields: c.After, Digest: c.Digest, Lost: c.Lost}
 }
 
 // Allocation is the addressing of a scope: what the plan chose, and what existing networks keep.

@@ -50,6 +50,8 @@ type Resource struct {
 	Fields []Field
 	// Digest is Digest(Fields).
 	Digest string
+	// Lost says that nothing can make it where it is absent: a local image that is in no registry.
+	Lost bool
 }
 
 // Status is what the engine says of a container's process. Objects that run nothing have none.

@@ -68,7 +68,7 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 		return exitError
 	}
 	defer engine.Close()
-	p := pinning{flags: f, old: spec.Lock, pin: engine.Pin}
+	p := pinning{flags: f, old: spec.Lock, pin: engine.Pin, missing: engine.Missing}
 	if err := p.images(in.ctx, spec); err != nil {
 		u.fail(err)
 		return exitError
@@ -87,6 +87,10 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 		Engine: info.Version, API: info.API, File: a.short(spec.Lock.Path), Written: p.changed(),
 		Images: p.told, DNS: p.lock.DNS, Invocation: first, Prompt: asks,
 	}))
+	if len(p.lost) > 0 {
+		u.print(u.out.Gap())
+		u.warn(p.lost, false)
+	}
 	return exitOK
 }
 
@@ -182,10 +186,13 @@ type pinning struct {
 	flags initFlags
 	old   hclspec.Lock
 	pin   func(ctx context.Context, ref string, agent bool) (hclspec.LockImage, error)
+	// missing says what to do about an image that the engine does not have.
+	missing func(ctx context.Context, l hclspec.LockImage) (string, error)
 
 	lock hclspec.Lock
 	told []render.PinnedImage
-	why  []string // what makes the new lock file differ
+	why  []string        // what makes the new lock file differ
+	lost hcl.Diagnostics // pins of images that the engine does not have
 }
 
 func (p *pinning) changed() bool { return len(p.why) > 0 }
@@ -202,7 +209,11 @@ func (p *pinning) images(ctx context.Context, spec *hclspec.Spec) error {
 		old, have := known[n.ref]
 		delete(known, n.ref)
 		if have && !p.flags.upgrade {
-			p.keep(old, "kept")
+			what, err := p.kept(ctx, n, old)
+			if err != nil {
+				return err
+			}
+			p.keep(old, what)
 			continue
 		}
 		if p.flags.lockfile == "readonly" {
@@ -231,6 +242,17 @@ func (p *pinning) images(ctx context.Context, spec *hclspec.Spec) error {
 	}
 	slices.SortFunc(p.lock.Images, func(a, b hclspec.LockImage) int { return strings.Compare(a.Ref, b.Ref) })
 	return nil
+}
+
+// kept looks whether the image of a pin that stays is still there. A machine may get its images later, so that its
+// absence is no error here.
+func (p *pinning) kept(ctx context.Context, n need, old hclspec.LockImage) (string, error) {
+	todo, err := p.missing(ctx, old)
+	if err != nil || todo == "" {
+		return "kept", err
+	}
+	p.lost = append(p.lost, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "The image " + n.ref + " is not on the engine", Detail: todo, Subject: &n.at})
+	return "kept; not on this engine", nil
 }
 
 func samePin(a, b hclspec.LockImage) bool {

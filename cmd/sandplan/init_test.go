@@ -73,6 +73,11 @@ func TestPinning(t *testing.T) {
 				t.Errorf("%s: %s was not looked into as an agent's image", tt.reason, ref)
 			}
 			return image(ref, "now"), nil
+		}, missing: func(_ context.Context, l hclspec.LockImage) (string, error) {
+			if l.Ref == "z:1" {
+				return "Load it.", nil
+			}
+			return "", nil
 		}}
 		spec := specWith(tt.refs...)
 		err := p.images(context.Background(), spec)
@@ -91,6 +96,13 @@ func TestPinning(t *testing.T) {
 		}
 		if err != nil || strings.Join(got, " ") != tt.want || strings.Join(asked, " ") != tt.asked || p.changed() != tt.change {
 			t.Errorf("%s: %v, asked %v, changed %v, error %v", tt.reason, got, asked, p.changed(), err)
+		}
+		for _, i := range p.told {
+			if lost := i.What == "kept; not on this engine"; lost != (i.Ref == "z:1" && !tt.flags.upgrade && tt.flags.lockfile == "") {
+				t.Errorf("%s: a pin stays although its image is gone, and that is to be said: %+v", tt.reason, i)
+			} else if lost && (len(p.lost) != 1 || p.lost[0].Detail != "Load it." || p.lost[0].Subject == nil) {
+				t.Errorf("%s: what to do is not said: %v", tt.reason, p.lost)
+			}
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (b *builder) invocation(inv hclspec.Invocation, x exposure) {
 	if vendor == nil || phase == nil || tree.err != nil {
 		return
 	}
-	command, err := b.seal(b.spec, inv.Address)
+	command, err := b.seal(b.spec, inv.Address, "")
 	if err != nil {
 		b.report(inv.Range, "", &refusal{summarySeal, sentence(err)})
 		return
@@ -287,7 +287,7 @@ func (b *builder) runner(p part, r hclspec.Runner, title string, decl map[string
 	if f.err != nil {
 		return nil // reported where the image is named
 	}
-	command, err := policy.SealRunner(b.spec, p.inv.Address, r.Name)
+	command, err := b.seal(b.spec, p.inv.Address, r.Name)
 	if err == nil {
 		err = command.CheckRunner(p.inv.Address, p.vendor.Name, p.phase.Name, r.Name)
 	}
@@ -318,12 +318,13 @@ func (b *builder) sandbox(p part, a planner.Address, img pinnedImage, c policy.C
 // add records one wanted object. decl says where attributes are written; what is not among them is
 // declared where the object is.
 func (b *builder) add(kind planner.Kind, a planner.Address, title string, at hcl.Range, decl map[string]*hcl.Range, d desired, needs []planner.Address) {
+	pinned, _ := d.(pinnedImage)
 	k, err := b.engine.kind(kind)
 	if err != nil {
 		panic(err) // kinds() has all that is compiled
 	}
 	b.out.desired[a] = d
-	b.rows.add(planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs},
+	b.rows.add(planner.Resource{Addr: a, Kind: kind, Title: title, Decl: at, DependsOn: needs, Lost: pinned.missing != ""},
 		func(own *bench) []planner.Field { return wantedFields(own, k.table, d, &at, decl) })
 }
 

@@ -24,6 +24,21 @@ import (
 // kindInspection marks the container that Pin looks into an image through. It belongs to no scope.
 const kindInspection planner.Kind = "inspection"
 
+// Missing says what there is to do about a pinned image that the engine does not have; "" where it has it.
+func (e *Engine) Missing(ctx context.Context, l hclspec.LockImage) (string, error) {
+	p, err := e.findLocked(ctx, l)
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused.detail, nil
+	case err != nil || p.present:
+		return "", err
+	case p.missing != "":
+		return p.missing, nil
+	}
+	return fmt.Sprintf("The engine does not have the image %s yet. `sandplan apply` pulls %s.", l.Ref, p.pull), nil
+}
+
 // Pin says what an image is now, for the lock file. For an agent's image it also looks inside, once:
 // whether there is a shell, and which of the proven CLIs it holds.
 func (e *Engine) Pin(ctx context.Context, ref string, agent bool) (hclspec.LockImage, error) {

@@ -44,7 +44,10 @@ func more(p *page, same []group) {
 func Verdict(c planner.Change) (string, symbol) {
 	switch c.Action {
 	case planner.ActionCreate:
-		if c.Kind == planner.KindPinned {
+		switch {
+		case c.Lost:
+			return "is not on the engine, and in no registry", symCreate
+		case c.Kind == planner.KindPinned:
 			return "will be pulled", symCreate
 		}
 		return "will be created", symCreate
