@@ -24,6 +24,26 @@ const kindLease planner.Kind = "lease"
 
 func isLock(k planner.Kind) bool { return k == kindLock || k == kindLease }
 
+// isLockThere reports whether an object of a list is a lock: that is a container, which has a lock's name and
+// never started. Whatever else says by its labels that it is one is nobody's lock; it is an object with the
+// scope's labels that has no place in the scope.
+func isLockThere(list listName, id identity, v tree) bool {
+	if !isLock(id.kind) || list != listContainers {
+		return false
+	}
+	switch v["State"] {
+	case "created", "removing", "dead": // the latter two while the engine removes it
+	default:
+		return false
+	}
+	name := objectName(id.scope, "lock")
+	if id.kind == kindLease {
+		name = objectName(id.scope, id.address, "lease")
+	}
+	// One that is being removed has no name any more.
+	return treeName(v) == name || treeName(v) == ""
+}
+
 // Labels of a lock, beside those of every object.
 const (
 	labelLockOperation = labelPrefix + "lock.operation"

@@ -160,7 +160,7 @@ func (l *look) claim() []found {
 	var all []found
 	for _, list := range []listName{listNetworks, listContainers, listVolumes} {
 		for _, v := range l.listed[list] {
-			if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == l.scope && !isLock(id.kind) {
+			if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == l.scope && !isLockThere(list, id, v) {
 				all = append(all, l.identify(list, id, v))
 			}
 		}
@@ -179,7 +179,20 @@ func (l *look) claim() []found {
 		}
 	}
 	return slices.DeleteFunc(all, func(f found) bool {
-		return f.kind.companion != "" && kinds[f.kind.companion]
+		return f.kind.companion != "" && kinds[f.kind.companion] && l.accompanies(f.tree)
+	})
+}
+
+// accompanies reports whether a container mounts a volume with the scope's labels, with which it is judged. One
+// that does not is nobody's companion, whatever its labels say.
+func (l *look) accompanies(c tree) bool {
+	mounts, _ := c["Mounts"].([]any)
+	return slices.ContainsFunc(l.listed[listVolumes], func(v tree) bool {
+		id, ok := readIdentity(labelsOf(treeLabels(v)))
+		return ok && id.scope == l.scope && slices.ContainsFunc(mounts, func(m any) bool {
+			mount, _ := m.(map[string]any)
+			return mount["Name"] == treeName(v)
+		})
 	})
 }
 
