@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -33,6 +34,9 @@ type setting struct {
 	name   string
 	family string // ipv4, ipv6
 	value  string
+	// holds reports for which value of the machine's setting "all" the interface's still counts; nil where
+	// there is no such thing.
+	holds func(all string) bool
 }
 
 func (s setting) path(bridge string) string {
@@ -45,14 +49,21 @@ func (s setting) path(bridge string) string {
 // neither happened.
 func bridgeSettings() []setting {
 	return []setting{
-		{"arp_ignore", "ipv4", "1"},
-		{"rp_filter", "ipv4", "1"},
-		{"proxy_arp", "ipv4", "0"},
+		// The greater of the two counts: 2 and 8 are stricter, the others are not.
+		{"arp_ignore", "ipv4", "1", anyOf("0", "1", "2", "8")},
+		// The greater counts here, too. On an interface without an address the kernel drops all with 2 as with 1
+		// (seen with broadcast, multicast and device-bound datagrams), and distributions set 2.
+		{"rp_filter", "ipv4", "1", anyOf("0", "1", "2")},
+		{"proxy_arp", "ipv4", "0", anyOf("0")},
 		// An engine without its userland proxy sets it, and with it 127.0.0.1 of the host can be routed to.
-		{"route_localnet", "ipv4", "0"},
-		// A bridge has a link-local address otherwise, on every engine.
-		{"disable_ipv6", "ipv6", "1"},
+		{"route_localnet", "ipv4", "0", anyOf("0")},
+		// A bridge has a link-local address otherwise, on every engine. Writing "all" writes it everywhere.
+		{"disable_ipv6", "ipv6", "1", nil},
 	}
+}
+
+func anyOf(values ...string) func(string) bool {
+	return func(v string) bool { return slices.Contains(values, v) }
 }
 
 // bridgeLink is the state of a bridge's interface itself. The engine makes a bridge so; whatever else it is
@@ -106,7 +117,7 @@ func settingRows() []row {
 // wantedBridge and observedBridge are the part "Bridge" of a network's tree. The addresses are the
 // host's own on the bridge.
 func wantedBridge(addresses ...string) map[string]any {
-	v := map[string]any{"foreign_ports": json.Number("0"), "addresses": texts(addresses)}
+	v := map[string]any{"foreign_ports": json.Number("0"), "addresses": texts(addresses), "joined": []any{}, "answers_for": []any{}}
 	wantedLink().tree(v)
 	for _, s := range bridgeSettings() {
 		v[s.name] = json.Number(s.value)
@@ -117,17 +128,38 @@ func wantedBridge(addresses ...string) map[string]any {
 // observedBridge reads the settings of a bridge that we named. A setting that cannot be read is null
 // and so differs: where the engine's bridges are not here, nothing can be said of them.
 func (l *look) observedBridge(bridge string, state bridgeState, foreignPorts int) map[string]any {
-	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts)), "addresses": texts(state.addresses)}
+	v := map[string]any{"foreign_ports": json.Number(strconv.Itoa(foreignPorts)), "addresses": texts(state.addresses),
+		"joined": texts(state.joined), "answers_for": texts(state.answersFor)}
 	state.link.tree(v)
 	if !ownBridge.MatchString(bridge) { // the name comes from the engine and becomes part of a path
 		return v
 	}
 	for _, s := range bridgeSettings() {
-		if v[s.name] = readSetting(l.engine.options.Kernel, s.path(bridge)); v[s.name] == nil && !isFamilyThere(s.family) {
+		v[s.name] = readSetting(l.engine.options.Kernel, s.path(bridge))
+		switch {
+		case v[s.name] == nil && !isFamilyThere(s.family):
 			v[s.name] = json.Number(s.value)
+		case v[s.name] == json.Number(s.value):
+			if stronger := overruled(l.engine.options.Kernel, s); stronger != "" {
+				v[s.name] = stronger
+			}
 		}
 	}
 	return v
+}
+
+// overruled says what overrules a setting that a bridge has: the machine's own, of the name "all", which the
+// kernel combines with that of each interface. "" is nothing.
+func overruled(kernel Kernel, s setting) string {
+	if s.holds == nil {
+		return ""
+	}
+	all := readSetting(kernel, s.path("all"))
+	n, _ := all.(json.Number)
+	if all == nil || s.holds(n.String()) {
+		return ""
+	}
+	return fmt.Sprintf("overruled by net.%s.conf.all.%s=%s", s.family, s.name, n)
 }
 
 // isFamilyThere reports whether the kernel has a protocol family at all: one without IPv6 has no
@@ -160,9 +192,13 @@ func readSetting(kernel Kernel, path string) any {
 
 // bridgeState is what the kernel shows of a bridge.
 type bridgeState struct {
+	index     int      // of the interface
 	ports     int      // interfaces attached to it
 	addresses []string // the host's on it, of both families
 	link      bridgeLink
+	// joined are interfaces of the host that are on the bridge without a port of their own: stacked on it
+	// (VLANs, macvlans), or a VRF that it is in. answersFor are foreign addresses that the host answers for on it.
+	joined, answersFor []string
 }
 
 // bridge is the state of a bridge; the zero state when it is not there.
@@ -187,7 +223,7 @@ func (l *look) hostBridges() (map[string]bridgeState, error) {
 	out, byIndex := map[string]bridgeState{}, map[int]string{}
 	for _, link := range all {
 		if link.Type() == "bridge" {
-			out[link.Attrs().Name] = bridgeState{link: linkState(link)}
+			out[link.Attrs().Name] = bridgeState{index: link.Attrs().Index, link: linkState(link)}
 			byIndex[link.Attrs().Index] = link.Attrs().Name
 		}
 	}
@@ -198,8 +234,27 @@ func (l *look) hostBridges() (map[string]bridgeState, error) {
 			out[name] = state
 		}
 	}
+	names := map[int]string{}
 	for _, link := range all {
-		change(link.Attrs().MasterIndex, func(s *bridgeState) { s.ports++ })
+		names[link.Attrs().Index] = link.Attrs().Name
+	}
+	for _, link := range all {
+		a := link.Attrs()
+		change(a.MasterIndex, func(s *bridgeState) { s.ports++ })
+		// The other end of a container's port is in its namespace, where the number means another interface.
+		if a.NetNsID < 0 && link.Type() != "veth" {
+			change(a.ParentIndex, func(s *bridgeState) { s.joined = append(s.joined, a.Name) })
+		}
+		if a.MasterIndex != 0 {
+			change(a.Index, func(s *bridgeState) { s.joined = append(s.joined, names[a.MasterIndex]) })
+		}
+	}
+	proxied, err := l.engine.options.Kernel.Proxied()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range proxied {
+		change(n.LinkIndex, func(s *bridgeState) { s.answersFor = append(s.answersFor, n.IP.String()) })
 	}
 	for _, a := range addrs {
 		change(a.LinkIndex, func(s *bridgeState) { s.addresses = append(s.addresses, a.IPNet.String()) })
@@ -222,6 +277,9 @@ func (e *Engine) refuseForeignBridge(bridge string) error {
 
 // setBridge puts the settings on a bridge: directly where this process may, else from a container.
 func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) error {
+	if err := refuseOverruled(e.options.Kernel); err != nil {
+		return err
+	}
 	err := writeSettings(e.options.Kernel, bridge)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		// Not root, or not in the engine's network namespace. The helper is in there by construction.
@@ -229,6 +287,17 @@ func (e *Engine) setBridge(ctx context.Context, bridge string, owner identity) e
 	}
 	if err != nil {
 		return fmt.Errorf("set what the kernel must do on bridge %s: %w", bridge, err)
+	}
+	return nil
+}
+
+// refuseOverruled is called before a network is created, too: what the machine overrules cannot be held.
+func refuseOverruled(kernel Kernel) error {
+	for _, s := range bridgeSettings() {
+		if stronger := overruled(kernel, s); stronger != "" {
+			return fmt.Errorf("%s of a bridge cannot be %s on this machine: it is %s; run \"sysctl -w net.%s.conf.all.%[1]s=%[2]s\"",
+				s.name, s.value, stronger, s.family)
+		}
 	}
 	return nil
 }

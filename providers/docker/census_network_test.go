@@ -115,11 +115,15 @@ func networkRecipes(bridge string, subnet netip.Prefix, gateway netip.Addr) map[
 		"Bridge.mtu":                        {after: func(t *testing.T, _ *mutant) { ip(t, "link", "set", bridge, "mtu", "9000") }},
 		"Bridge.group_fwd_mask":             {after: func(t *testing.T, _ *mutant) { ip(t, "link", "set", bridge, "type", "bridge", "group_fwd_mask", "8") }},
 		"Bridge.foreign_ports":              {after: func(t *testing.T, _ *mutant) { foreignPort(t, bridge) }},
-		"Containers":                        {after: joinForeign},
-		"Labels":                            {to: with(`{"somebody":"else"}`)},
-		"Peers":                             {to: as(`[{"Name":"x"}]`), unheeded: swarm},
-		"Services":                          {to: as(`{"x":{"VIP":"192.0.2.1"}}`), unheeded: swarm},
-		"Bridge.netfilter":                  {unheeded: "it is the machine's, and every container on it would be without", shown: "0"},
+		"Bridge.joined": {after: func(t *testing.T, _ *mutant) { // goes with the bridge
+			ip(t, "link", "add", "link", bridge, "name", unique("cem"), "type", "macvlan")
+		}},
+		"Bridge.answers_for": {after: func(t *testing.T, _ *mutant) { ip(t, "neighbour", "add", "proxy", "192.0.2.78", "dev", bridge) }},
+		"Containers":         {after: joinForeign},
+		"Labels":             {to: with(`{"somebody":"else"}`)},
+		"Peers":              {to: as(`[{"Name":"x"}]`), unheeded: swarm},
+		"Services":           {to: as(`{"x":{"VIP":"192.0.2.1"}}`), unheeded: swarm},
+		"Bridge.netfilter":   {unheeded: "it is the machine's, and every container on it would be without", shown: "0"},
 	}
 	for _, set := range bridgeSettings() {
 		other := map[string]string{"0": "1", "1": "0"}[set.value]

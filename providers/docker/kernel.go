@@ -14,6 +14,8 @@ type Kernel interface {
 	Links() ([]netlink.Link, error)
 	Addresses() ([]netlink.Addr, error)
 	Routes() ([]netlink.Route, error)
+	// Proxied are the addresses that this machine answers for though they are not its own.
+	Proxied() ([]netlink.Neigh, error)
 	// Link is the interface of a name, nil when there is none.
 	Link(name string) (netlink.Link, error)
 	// Setting is the content of a file below /proc/sys.
@@ -29,6 +31,7 @@ type thisKernel struct{}
 func (thisKernel) Links() ([]netlink.Link, error)      { return links() }
 func (thisKernel) Addresses() ([]netlink.Addr, error)  { return addresses() }
 func (thisKernel) Routes() ([]netlink.Route, error)    { return routes() }
+func (thisKernel) Proxied() ([]netlink.Neigh, error)   { return proxied() }
 func (thisKernel) Setting(path string) (string, error) { return readShort(path) }
 
 func (thisKernel) Link(name string) (netlink.Link, error) {

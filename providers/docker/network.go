@@ -127,6 +127,8 @@ func networkRows() []row {
 
 		{path: "Bridge.addresses", norm: set},
 		{path: "Bridge.foreign_ports", norm: exact},
+		{path: "Bridge.joined", norm: set},
+		{path: "Bridge.answers_for", norm: set},
 		// Who is attached, without those who belong there.
 		{path: "Containers", norm: dict},
 
@@ -193,6 +195,9 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 
 func createNetwork(ctx context.Context, e *Engine, name string, r network.CreateOptions, labels map[string]string) (string, error) {
 	bridge := r.Options[optionBridge]
+	if err := refuseOverruled(e.options.Kernel); err != nil {
+		return "", err
+	}
 	// The engine would adopt an interface of this name, with whatever is attached to it.
 	if err := e.refuseForeignBridge(bridge); err != nil {
 		return "", err

@@ -88,6 +88,9 @@ func (h *Host) Addresses() ([]netlink.Addr, error) {
 // Routes are none: the machine knows nobody else.
 func (h *Host) Routes() ([]netlink.Route, error) { return nil, nil }
 
+// Proxied are none: the machine answers for nobody else.
+func (h *Host) Proxied() ([]netlink.Neigh, error) { return nil, nil }
+
 // Setting is what a file below /proc/sys holds. What was never written is 0.
 func (h *Host) Setting(path string) (string, error) {
 	h.mu.Lock()
