@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -182,7 +184,33 @@ func containerKind(name planner.Kind, rows []row) kind {
 func readOfContainers() []string {
 	return []string{"Id", "Name", "State", "Image", "Path", "Args", "Mounts", "Changes", "NetworkSettings.Networks",
 		"Config.Labels", "Config.Hostname", "Config.Image", "Config.Env", "Config.Entrypoint", "Config.Cmd",
-		"HostConfig.Memory", "HostConfig.Mounts", "HostConfig.Tmpfs"}
+		"HostConfig.Memory", "HostConfig.Mounts", "HostConfig.Tmpfs", "GraphDriver"}
+}
+
+// writtenBehind reports whether there is more in the layer of a container than the directories that lead to
+// its mounts. It takes root to see it, and it takes root to write there: whoever may not look is told by the
+// gate, which asks the engine.
+func writtenBehind(v tree) bool {
+	upper, _ := lookup(v, mustParsePath("GraphDriver.Data.UpperDir")).(string)
+	if upper == "" {
+		return false
+	}
+	return holdsMore(v, upper, "/")
+}
+
+// holdsMore looks below one directory of a layer.
+func holdsMore(v tree, upper, at string) bool {
+	entries, err := os.ReadDir(filepath.Join(upper, at))
+	if err != nil {
+		return false
+	}
+	for _, entry := range entries {
+		path := filepath.Join(at, entry.Name())
+		if !entry.IsDir() || !leadsToMount(v, path) || holdsMore(v, upper, path) {
+			return true
+		}
+	}
+	return false
 }
 
 func inspectContainer(ctx context.Context, e *Engine, id string) (tree, error) {
@@ -198,8 +226,9 @@ func completeContainer(ctx context.Context, l *look, v tree) error {
 	}
 	id, _ := readIdentity(labelsOf(treeLabels(v)))
 	nameNetworks(v, id.address, l)
-	// What never started cannot have written anything, and copying into a read-only root is refused.
-	if l.gate || treeStatus(v) != planner.StatusCreated {
+	// What never started cannot have written anything, and copying into a read-only root is refused. The gate
+	// asks all the same, and so does whoever can see that somebody was at the engine's own files.
+	if l.gate || treeStatus(v) != planner.StatusCreated || writtenBehind(v) {
 		raw, err := l.engine.get(ctx, "/containers/"+treeID(v)+"/changes", nil)
 		if err != nil {
 			return fmt.Errorf("see what was written into container %s: %w", treeName(v), err)

@@ -323,8 +323,20 @@ func hashTree(r io.Reader) (map[string]any, error) {
 			}
 			what = "sha256:" + hex.EncodeToString(sum.Sum(nil))
 		}
-		out[rel] = fmt.Sprintf("%s mode %04o owner %d:%d", what, h.Mode&0o7777, h.Uid, h.Gid)
+		out[rel] = fmt.Sprintf("%s mode %04o owner %d:%d", what, h.Mode&0o7777, h.Uid, h.Gid) + attributes(h)
 	}
+}
+
+// attributes are the extended attributes of a file, as far as the engine puts them into archives: among them
+// the capabilities that a program gets when it is started.
+func attributes(h *tar.Header) string {
+	var out string
+	for _, name := range sortedKeys(h.PAXRecords) {
+		if attribute, ok := strings.CutPrefix(name, "SCHILY.xattr."); ok {
+			out += fmt.Sprintf(" %s %x", attribute, h.PAXRecords[name])
+		}
+	}
+	return out
 }
 
 // removeShim removes the seed, then the volume.
