@@ -63,6 +63,7 @@ type Engine struct {
 	kinds   []kind
 	apart   apart
 	joins   joinMemo
+	vain    waits
 	// passing is passingLimit.
 	passing time.Duration
 	// proved is set once it is certain that the engine sees this machine's files.

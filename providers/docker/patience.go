@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -86,12 +87,44 @@ func (l *look) settle(ctx context.Context) error {
 		if l.bridges, err = l.hostBridges(); err != nil {
 			return err
 		}
-		odd = l.unfit(odd)
-		if len(odd) == 0 || waited >= patience {
+		if odd = l.unfit(odd); len(odd) == 0 {
+			return nil
+		}
+		if waited >= patience {
+			l.engine.vain.add(l.bridges, odd)
 			return nil
 		}
 		if err := pause(ctx, patienceStep); err != nil {
 			return err
+		}
+	}
+}
+
+// unfitBridge begins what unfit says of a bridge.
+const unfitBridge = "bridge "
+
+// waits are the bridges, by name and number of the interface, that were waited for in vain. The next look of
+// the same process, of which an apply has several, does not wait for them again; it tells them all the same.
+type waits struct {
+	mu     sync.Mutex
+	number map[string]int
+}
+
+func (w *waits) has(bridge string, number int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return number != 0 && w.number[bridge] == number
+}
+
+func (w *waits) add(there map[string]bridgeState, unfit map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for what := range unfit {
+		if bridge, ok := strings.CutPrefix(what, unfitBridge); ok {
+			if w.number == nil {
+				w.number = map[string]int{}
+			}
+			w.number[bridge] = there[bridge].index
 		}
 	}
 }
@@ -108,9 +141,9 @@ func (l *look) unfit(before map[string]bool) map[string]bool {
 			now["network "+treeID(v)] = true
 		}
 	}
-	for bridge := range l.bridges {
-		if ownBridge.MatchString(bridge) && !owned[bridge] {
-			now["bridge "+bridge] = true
+	for bridge, state := range l.bridges {
+		if ownBridge.MatchString(bridge) && !owned[bridge] && !l.engine.vain.has(bridge, state.index) {
+			now[unfitBridge+bridge] = true
 		}
 	}
 	if before != nil {
