@@ -18,14 +18,11 @@ const secondPhase = "sandplan_verify"
 
 // derive is the declaration of what is verified: the subjects as they are declared, in a scope of their own,
 // and a second invocation beside them that lies in the directory tree. A prompt is no part of a sandbox, and
-// is how a probe gets its job; runners have sandboxes of their own.
+// is how a probe gets its job.
 func derive(s *hclspec.Spec, subjects []hclspec.Invocation, workspace, tree string) (spec *hclspec.Spec, second hclspec.Invocation) {
 	out := *s
 	out.Workspace = workspace
 	out.Invocations, out.Phases = nil, slices.Clone(s.Phases)
-	for i := range out.Phases {
-		out.Phases[i].Runners = nil
-	}
 	for _, inv := range subjects {
 		inv.Prompt, inv.PromptSensitive = hclspec.Val[string]{}, false
 		inv.AfterRun.V = "keep" // everything is removed at the end
@@ -59,13 +56,71 @@ func freeName(all []hclspec.Invocation) string {
 	return name
 }
 
-// seal seals a probe in the place of each agent.
-func seal(canary policy.Host) func(*hclspec.Spec, string) (policy.Command, error) {
-	return func(s *hclspec.Spec, addr string) (policy.Command, error) {
+// seal seals a probe in the place of each agent, and of each runner.
+func seal(canary policy.Host) func(s *hclspec.Spec, addr, runner string) (policy.Command, error) {
+	return func(s *hclspec.Spec, addr, runner string) (policy.Command, error) {
+		if runner != "" {
+			c, err := policy.SealRunner(s, addr, runner)
+			if err != nil {
+				return policy.Command{}, err
+			}
+			return policy.SealRunnerProbe(c)
+		}
 		agent, err := policy.Seal(s, addr)
 		if err != nil {
 			return policy.Command{}, err
 		}
 		return policy.SealProbe(agent, canary)
 	}
+}
+
+// box is one sandbox: of an invocation's agent, or of a runner where that is named.
+type box struct {
+	inv    hclspec.Invocation
+	runner string
+}
+
+// addr is that of what is verified: the invocation itself stands for its agent.
+func (b box) addr() planner.Address {
+	if b.runner != "" {
+		return planner.Address(b.inv.Address).Runner(b.runner)
+	}
+	return planner.Address(b.inv.Address)
+}
+
+// container is the address of its container.
+func (b box) container() planner.Address {
+	if b.runner != "" {
+		return b.addr()
+	}
+	return b.addr().With(planner.PartAgent)
+}
+
+// boxes are all sandboxes of invocations, each agent's before those of its runners.
+func boxes(s *hclspec.Spec, invocations []hclspec.Invocation) []box {
+	var out []box
+	for _, inv := range invocations {
+		out = append(out, box{inv: inv})
+		for _, p := range s.Phases {
+			if p.Name != inv.Phase.V {
+				continue
+			}
+			for _, r := range p.Runners {
+				out = append(out, box{inv, r.Name})
+			}
+		}
+	}
+	return out
+}
+
+// timeout is how long the command of a box may take.
+func (b box) timeout(s *hclspec.Spec) time.Duration {
+	for _, p := range s.Phases {
+		for _, r := range p.Runners {
+			if b.runner != "" && p.Name == b.inv.Phase.V && r.Name == b.runner {
+				return r.Timeout.V
+			}
+		}
+	}
+	return b.inv.Timeout.V
 }

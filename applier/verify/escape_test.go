@@ -47,6 +47,18 @@ vendor "local" {
     addresses = ["10.229.32.1"]
   }
 }
+phase "review" {
+  runner "test" {
+    argv  = ["/agent"]
+    image = "` + image + `"
+  }
+}
+phase "fix" {
+  runner "test" {
+    argv  = ["/agent"]
+    image = "` + image + `"
+  }
+}
 invocation "flawed" {
   vendor   = vendor.local
   phase    = phase.review
@@ -58,7 +70,7 @@ invocation "flawed" {
 }
 invocation "open" {
   vendor   = vendor.local
-  phase    = phase.review
+  phase    = phase.planning
   worktree = %[2]q
   limits {
     memory = "64MiB"
@@ -67,12 +79,12 @@ invocation "open" {
 `
 
 // TestWhatEscapesIsSeen takes the boundary away and looks whether verify notices: a worktree that is declared
-// read-only and mounted writable, and an agent that runs in a container without any boundary.
+// read-only and mounted writable, for an agent and for a runner, and an agent that runs in a container without any boundary.
 func TestWhatEscapesIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	report := verify.Run(t.Context(), w.params())
-	if report.Decision != nil || report.Unsettled != nil || len(report.Subjects) != 2 {
+	if report.Decision != nil || report.Unsettled != nil || len(report.Subjects) != 3 {
 		t.Fatalf("it did not come to its end: %v; left: %v", report.Decision, report.Unsettled)
 	}
 	if report.Code() != 121 {
@@ -83,7 +95,7 @@ func TestWhatEscapesIsSeen(t *testing.T) {
 			t.Errorf("the probe of %s did not come to its end: %v", s.Addr, s.Decision)
 		}
 		switch s.Addr {
-		case "invocation.flawed":
+		case "invocation.flawed", `invocation.flawed.runner["test"]`:
 			w.onlyTheWorktree(s)
 		default:
 			w.everything(s)
@@ -175,7 +187,7 @@ func (w *world) params() verify.Params {
 		Spec: w.spec, Subjects: w.spec.Invocations, Session: hex.EncodeToString(session[:]), Origin: "test", Version: "0.1.0-test",
 		EngineVersion: w.engine.Info().Version, EngineSocket: w.engine.Info().Socket, Engine: w.engine, Launch: w.launch,
 		HostAddresses: hostAddresses, PID: os.Getpid(), TempDir: w.t.TempDir(), Now: time.Now, Tell: func(s string) { w.t.Log(s) },
-		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string) (policy.Command, error)) (verify.Compiled, error) {
+		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string, string) (policy.Command, error)) (verify.Compiled, error) {
 			c, diags := w.engine.CompileSealed(ctx, mounted(s), snap, seal)
 			if diags.HasErrors() {
 				return nil, diags

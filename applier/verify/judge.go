@@ -46,7 +46,7 @@ func (e *evidence) judge() []Finding {
 // is one whether it was expected to be seen or not.
 func (e *evidence) result(a probe.Attempt) (Status, string, string) {
 	if !e.applies(a.Needs) {
-		return Moot, "the invocation does not have " + string(a.Needs), ""
+		return Moot, "it does not have " + string(a.Needs), ""
 	}
 	said, ok := e.subject.outcome(a.ID)
 	if seen := e.escaped(a, said); seen != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/providers/docker/probe"
 )
 
@@ -64,6 +65,34 @@ func TestNothingIsHeldWithoutItsControl(t *testing.T) {
 		if status, detail, _ := w.result(a); status != Unproven {
 			t.Errorf("%s is %s (%s) without anything that shows that it works", a.ID, status, detail)
 		}
+	}
+}
+
+// TestWithoutAProxy: of a runner, what goes through a proxy is not tried, and all else is.
+func TestWithoutAProxy(t *testing.T) {
+	moot := 0
+	for _, a := range probe.Attempts() {
+		w := newWorld(a.ID)
+		w.applies = (&verification{spec: &hclspec.Spec{}}).applies(box{runner: "test"})
+		w.bridge = noBridge
+		status, detail, _ := w.result(a)
+		if byProxy := strings.HasPrefix(a.ID, "proxy-"); byProxy != (status == Moot && strings.HasSuffix(detail, "a proxy")) && a.Needs != probe.NeedsGit {
+			t.Errorf("%s is %s (%s)", a.ID, status, detail)
+		}
+		if status == Moot {
+			moot++
+		}
+		// It is on no network: a packet of its own is out of the sandbox wherever it is seen.
+		if a.Where != probe.AtHost || status == Moot {
+			continue
+		}
+		w.canary.sightings = append(w.canary.sightings, probe.Sighting{Token: at4(runSubjects, a.ID), How: "packet", Interface: "eth0"})
+		if status, _, _ := w.result(a); status != Escaped {
+			t.Errorf("%s is %s, and its packet was seen", a.ID, status)
+		}
+	}
+	if moot > 12 {
+		t.Errorf("%d attempts are not made in a runner", moot)
 	}
 }
 

@@ -140,9 +140,10 @@ func (r *running) wait() launch.Result {
 	return r.result
 }
 
-// launch starts a probe in the place of an invocation's agent.
-func (v *verification) launch(ctx context.Context, inv hclspec.Invocation, job probe.Job) (*running, error) {
-	command, err := seal(v.declared)(v.spec, inv.Address)
+// launch starts a probe in the place of an invocation's agent, or of a runner.
+func (v *verification) launch(ctx context.Context, b box, job probe.Job) (*running, error) {
+	inv := b.inv
+	command, err := seal(v.declared)(v.spec, inv.Address, b.runner)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (v *verification) launch(ctx context.Context, inv hclspec.Invocation, job p
 	r := &running{collector: newCollector(), said: &tail{}, cancel: cancel, over: make(chan struct{})}
 	addr := planner.Address(inv.Address)
 	p := launch.Params{
-		Scope: v.scope, Origin: v.Origin, Version: v.Version, Invocation: inv, Timeout: inv.Timeout.V, Output: inv.Limits.Output.V,
+		Scope: v.scope, Origin: v.Origin, Version: v.Version, Invocation: inv, Runner: b.runner, Timeout: b.timeout(v.spec), Output: inv.Limits.Output.V,
 		Command: command, Engine: v.Engine, Prompt: prompt, HostAddresses: routed(job.HostAddresses), Stdout: r.collector, Stderr: r.said, Now: v.Now, Kill: v.Kill,
 		Compile:   func(ctx context.Context, s planner.Snapshot) (launch.Compiled, error) { return v.compile(ctx, s) },
 		LockScope: func(ctx context.Context) (launch.Lock, error) { return v.LockScope(ctx, v.scope, "verify") },
@@ -223,7 +224,7 @@ func (v *verification) startSecond(ctx context.Context) error {
 	}
 	own := v.network(v.secondInv)
 	job.Proxy, job.SecondAgent = at(own.Proxy), own.Agent.String()
-	r, err := v.launch(ctx, v.secondInv, job)
+	r, err := v.launch(ctx, box{inv: v.secondInv}, job)
 	if err != nil {
 		return err
 	}
@@ -247,59 +248,76 @@ type attempted struct {
 	evidence *evidence
 }
 
-// subject runs the probe in one invocation's sandbox.
-func (v *verification) subject(ctx context.Context, i int) (attempted, error) {
-	inv, run, began := v.derived(v.Subjects[i].Address), runSubjects+i, v.Now()
-	job, err := v.subjectJob(inv, run)
+// subject runs the probe in one sandbox.
+func (v *verification) subject(ctx context.Context, b box, run int) (attempted, error) {
+	inv, began := b.inv, v.Now()
+	job, err := v.subjectJob(b, run)
 	if err != nil {
 		return attempted{}, err
 	}
-	r, err := v.launch(ctx, inv, job)
+	r, err := v.launch(ctx, b, job)
 	if err != nil {
 		return attempted{}, err
 	}
 	res := r.wait()
 	v.fence(ctx)
 	e := &evidence{
-		token: v.token(run), bridge: v.compiled.Bridge(planner.Address(inv.Address)), networks: v.networks(), applies: v.applies(inv),
+		token: v.token(run), bridge: v.bridge(b), networks: v.networks(), applies: v.applies(b),
 		subject: r.collector,
 		canary:  v.canary.collector, open: v.open, second: v.second.collector,
 		openToken: v.token(runOpen), hostToken: v.token(runHost), secondToken: v.token(runSecond),
 		subjectFiles: v.places.left(inv.Worktree.V, v.fileName(run), v.token(run)),
 		openFiles:    v.openLeft, guarded: res.By == launch.ByAgent, secret: v.places.secret,
 	}
-	out := Subject{Addr: planner.Address(inv.Address), Decision: res.Decision, Took: v.Now().Sub(began)}
+	out := Subject{Addr: b.addr(), Decision: res.Decision, Took: v.Now().Sub(began)}
 	if res.Decision == nil && res.Code != 0 {
 		out.Decision = &launch.Decision{Code: launch.CodeProof, Reason: fmt.Sprintf("the probe ended with %d%s", res.Code, r.said.text())}
 	}
 	if res.Unsettled != nil {
-		v.Tell(fmt.Sprintf("%s: %v", inv.Address, res.Unsettled))
+		v.Tell(fmt.Sprintf("%s: %v", b.addr(), res.Unsettled))
 	}
 	return attempted{out, e}, nil
 }
 
-// derived is an invocation as it is verified.
-func (v *verification) derived(addr string) hclspec.Invocation {
-	i := slices.IndexFunc(v.spec.Invocations, func(s hclspec.Invocation) bool { return s.Address == addr })
-	return v.spec.Invocations[i]
+// derived are invocations as they are verified.
+func (v *verification) derived(declared []hclspec.Invocation) []hclspec.Invocation {
+	out := make([]hclspec.Invocation, len(declared))
+	for i, d := range declared {
+		out[i] = v.spec.Invocations[slices.IndexFunc(v.spec.Invocations, func(s hclspec.Invocation) bool { return s.Address == d.Address })]
+	}
+	return out
 }
 
-func (v *verification) subjectJob(inv hclspec.Invocation, run int) (probe.Job, error) {
+// noBridge is where the packets of a sandbox without a network may be seen: nowhere.
+const noBridge = "none"
+
+func (v *verification) bridge(b box) string {
+	if b.runner != "" {
+		return noBridge
+	}
+	return v.compiled.Bridge(planner.Address(b.inv.Address))
+}
+
+func (v *verification) subjectJob(b box, run int) (probe.Job, error) {
+	inv := b.inv
 	own, second := v.network(inv), v.network(v.secondInv)
 	job, err := v.job(probe.RoleAttempt, run)
-	job.Proxy, job.ProxyUplink = at(own.Proxy), at(own.Uplink)
-	job.Declared = net.JoinHostPort(v.declared.Name, strconv.Itoa(v.declared.Port))
+	if b.runner == "" {
+		job.Proxy, job.ProxyUplink = at(own.Proxy), at(own.Uplink)
+		job.Declared = net.JoinHostPort(v.declared.Name, strconv.Itoa(v.declared.Port))
+	}
 	job.SecondAgent, job.SecondProxies = second.Agent.String(), []string{at(second.Proxy), at(second.Uplink)}
 	job.EngineSocket, job.PIDs, job.Memory = v.EngineSocket, inv.Limits.PIDs.V, inv.Limits.Memory.V
-	memories := v.compiled.Memories(planner.Address(inv.Address).With(planner.PartAgent))
+	memories := v.compiled.Memories(b.container())
 	for _, path := range slices.Sorted(maps.Keys(memories)) {
 		job.Memories = append(job.Memories, probe.Memory{Path: path, Size: memories[path]})
 	}
 	return job, err
 }
 
-// applies says whether an invocation has what an attempt is about.
-func (v *verification) applies(inv hclspec.Invocation) func(probe.Needs) bool {
+// applies says whether a sandbox has what an attempt is about.
+func (v *verification) applies(b box) func(probe.Needs) bool {
+	inv := b.inv
 	_, noGit := os.Lstat(filepath.Join(inv.Worktree.V, ".git"))
 	return func(n probe.Needs) bool {
 		switch n {
@@ -307,6 +325,8 @@ func (v *verification) applies(inv hclspec.Invocation) func(probe.Needs) bool {
 			return !v.writable(inv)
 		case probe.NeedsGit:
 			return noGit == nil
+		case probe.NeedsProxy:
+			return b.runner == ""
 		}
 		return true
 	}

@@ -49,7 +49,7 @@ type Params struct {
 	EngineVersion, EngineSocket string
 
 	Engine  launch.Engine
-	Compile func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string) (policy.Command, error)) (Compiled, error)
+	Compile func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(s *hclspec.Spec, addr, runner string) (policy.Command, error)) (Compiled, error)
 	// Canary starts the canary on the host's network, Control a container without the boundary.
 	Canary  func(ctx context.Context, scope planner.Scope, stdout, stderr io.Writer) (Probe, error)
 	Control func(ctx context.Context, scope planner.Scope, o Open, stdout, stderr io.Writer) (Probe, error)
@@ -155,9 +155,9 @@ func (v *verification) verify(ctx context.Context, out *Report) error {
 		}
 	}
 	var tried []attempted
-	for i := range v.Subjects {
-		v.Tell("trying everything inside " + v.Subjects[i].Address)
-		s, err := v.subject(ctx, i)
+	for i, b := range boxes(v.spec, v.derived(v.Subjects)) {
+		v.Tell("trying everything inside " + string(b.addr()))
+		s, err := v.subject(ctx, b, runSubjects+i)
 		if err == nil {
 			tried = append(tried, s)
 			err = ctx.Err()

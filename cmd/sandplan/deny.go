@@ -47,7 +47,7 @@ func (f planFlags) denied(spec *hclspec.Spec, reports []permission.Report) hcl.D
 // blockOf is where an invocation is declared.
 func blockOf(spec *hclspec.Spec, addr planner.Address) hcl.Range {
 	for _, inv := range spec.Invocations {
-		if planner.Address(inv.Address) == addr {
+		if planner.Address(inv.Address) == addr.Invocation() {
 			return inv.Range
 		}
 	}

@@ -38,13 +38,13 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify [options] [ADDRESS…]",
 		Short: "Try to get out of the sandboxes, and say whether they hold",
 		Long: `
-Makes the sandbox of each invocation once more, in a scope of its own, with a probe in the place of the agent's
-command and a canary in the place of the vendor, and tries to get out in every way that is known: to the host, to
+Makes the sandboxes of each invocation once more, its runners' included, in a scope of its own, with a probe in the
+place of each command and a canary in the place of the vendor, and tries to get out in every way that is known: to the host, to
 the internet, past the proxy, to another invocation, through the kernel. What gets out is seen from outside. Every
 attempt is made without the boundary as well: one that fails there proves nothing, and is "not proven". Nothing
 outside this machine is contacted, no run is disturbed, and everything is removed afterwards.
 
-Without an ADDRESS all invocations are verified; one like invocation.login means all its instances.
+Without an ADDRESS all invocations are verified, each with its runners; one like invocation.login means all its instances.
 
 Exit code: 0 everything held, 121 something escaped, 1 something is not proven; otherwise as for run: 125 refused,
 130 cancelled, and the others when a probe did not come to its end.`,
@@ -140,7 +140,7 @@ func (a *app) verification(in interrupts, u *ui, spec *hclspec.Spec, engine *doc
 		EngineVersion: engine.Info().Version, EngineSocket: engine.Info().Socket, Engine: engine, Launch: launch.Run,
 		HostAddresses: a.everyHostAddress, PID: os.Getpid(), TempDir: os.TempDir(), Now: a.now, Kill: in.second,
 		Tell: func(text string) { u.printErr(u.human.Line("verify: " + text)) },
-		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string) (policy.Command, error)) (verify.Compiled, error) {
+		Compile: func(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal func(*hclspec.Spec, string, string) (policy.Command, error)) (verify.Compiled, error) {
 			c, diags := engine.CompileSealed(ctx, s, snap, seal)
 			if diags.HasErrors() {
 				return nil, diags

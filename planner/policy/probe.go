@@ -27,12 +27,25 @@ func SealProbe(agent Command, canary Host) (Command, error) {
 			return Command{}, fmt.Errorf("the canary of %s is at %s, which is no private address", agent.invocation, text)
 		}
 	}
-	c := agent
+	return probeOf(agent, []Host{canary}), nil
+}
+
+// SealRunnerProbe makes the command that verifies the sandbox of an approved command. That one reaches nobody, so that
+// there is no canary that it may reach.
+func SealRunnerProbe(runner Command) (Command, error) {
+	if err := runner.CheckRunner(runner.invocation, runner.vendor, runner.phase, runner.runner); err != nil {
+		return Command{}, err
+	}
+	return probeOf(runner, nil), nil
+}
+
+// probeOf puts the probe in the place of a command.
+func probeOf(c Command, hosts []Host) Command {
 	c.kind, c.version = KindProbe, ""
 	c.argv = []string{Program, ProbeCommand}
 	c.stdin, c.preamble = true, ""
 	c.tools, c.offered = nil, nil
-	c.hosts = []Host{canary}
+	c.hosts = hosts
 	c.digest = c.sum()
-	return c, nil
+	return c
 }

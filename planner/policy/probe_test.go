@@ -44,6 +44,50 @@ func TestSealProbe(t *testing.T) {
 	}
 }
 
+// A probe in a runner's place reaches nobody, and has what the runner has.
+func TestSealRunnerProbe(t *testing.T) {
+	s := fullSpec()
+	addr, name := "", ""
+	for _, inv := range s.Invocations {
+		for _, p := range s.Phases {
+			if p.Name == inv.Phase.V && len(p.Runners) > 0 {
+				addr, name = inv.Address, p.Runners[0].Name
+			}
+		}
+	}
+	runner, err := SealRunner(s, addr, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probe, err := SealRunnerProbe(runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := probe.CheckRunner(runner.Invocation(), runner.Vendor(), runner.Phase(), name); err != nil {
+		t.Errorf("the probe cannot take the runner's place: %v", err)
+	}
+	if err := probe.Check(runner.Invocation(), runner.Vendor(), runner.Phase()); err == nil {
+		t.Error("the probe of a runner passes for an agent's")
+	}
+	if !slices.Equal(probe.Argv(), []string{Program, ProbeCommand}) || len(probe.Hosts()) > 0 || len(probe.Credentials()) > 0 || probe.Digest() == runner.Digest() {
+		t.Errorf("argv %q, hosts %v, credentials %v", probe.Argv(), probe.Hosts(), probe.Credentials())
+	}
+	if d := cmp.Diff(runner.Env(), probe.Env()); d != "" {
+		t.Errorf("the environment differs (-runner +probe):\n%s", d)
+	}
+	agent, err := Seal(s, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := runner
+	forged.writable = !forged.writable
+	for what, c := range map[string]Command{"an agent's command": agent, "an edited one": forged} {
+		if _, err := SealRunnerProbe(c); err == nil {
+			t.Errorf("%s is sealed as a runner's probe", what)
+		}
+	}
+}
+
 func TestSealProbeRefuses(t *testing.T) {
 	s := fullSpec()
 	agent, err := Seal(s, s.Invocations[0].Address)

@@ -29,16 +29,24 @@ type Compiled struct {
 	facts      *facts // what a recording keeps
 }
 
-// Seal makes the command of an invocation's agent.
-type Seal func(s *hclspec.Spec, invocation string) (policy.Command, error)
+// Seal makes the command of an invocation's agent, or of one of its runners where that is named.
+type Seal func(s *hclspec.Spec, invocation, runner string) (policy.Command, error)
+
+// sealed is what the configuration declares.
+func sealed(s *hclspec.Spec, invocation, runner string) (policy.Command, error) {
+	if runner != "" {
+		return policy.SealRunner(s, invocation, runner)
+	}
+	return policy.Seal(s, invocation)
+}
 
 // Compile turns a configuration into objects. All mistakes that the engine and the host show are
 // reported in one run; Compiled is complete only when none is an error.
 func (e *Engine) Compile(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot) (*Compiled, hcl.Diagnostics) {
-	return e.CompileSealed(ctx, s, snap, policy.Seal)
+	return e.CompileSealed(ctx, s, snap, sealed)
 }
 
-// CompileSealed is Compile with the commands of agents sealed by the caller's choice. Only policy can seal.
+// CompileSealed is Compile with the commands of agents and runners sealed by the caller's choice. Only policy can seal.
 func (e *Engine) CompileSealed(ctx context.Context, s *hclspec.Spec, snap planner.Snapshot, seal Seal) (*Compiled, hcl.Diagnostics) {
 	b := e.builder(ctx, s, seal)
 	if e.paper != nil {

@@ -53,7 +53,9 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range remembered {
-		heard = slices.DeleteFunc(heard, func(a string) bool { return s.ID == id && a == s.Action || s.Container == id && a == s.Type+" "+s.Action })
+		heard = slices.DeleteFunc(heard, func(a string) bool {
+			return s.ID == id && a == s.Action || s.Container == id && a == s.Type+" "+s.Action
+		})
 	}
 	if len(heard) > 0 {
 		t.Errorf("of what was heard the engine does not remember %v", heard)

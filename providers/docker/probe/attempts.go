@@ -41,6 +41,7 @@ const (
 	NeedsNothing  Needs = ""
 	NeedsReadOnly Needs = "a read-only worktree"
 	NeedsGit      Needs = "a .git in the worktree"
+	NeedsProxy    Needs = "a proxy"
 )
 
 // Attempt is one way to get out.
@@ -81,15 +82,15 @@ func Attempts() []Attempt {
 		{ID: "dns-engine", What: "DNS by way of the engine's resolver and of those in resolv.conf", Where: AtHost, Control: ControlOpen, Source: "CVE-2024-29018"},
 
 		// Past what the proxy allows.
-		{ID: "proxy-name", What: "CONNECT to a name that is not declared; also whether it is looked up", Where: AtHost, Control: ControlAllowed, Source: "NVIDIA/OpenShell#1169"},
-		{ID: "proxy-port", What: "CONNECT to the declared host on another port", Where: AtHost, Control: ControlAllowed, Source: "gh-aw-firewall#207"},
-		{ID: "proxy-private", What: "CONNECT to the host, to loopback and to private addresses, in many spellings", Where: AtHost, Control: ControlAllowed, Source: "bashkit#1176"},
-		{ID: "proxy-metadata", What: "CONNECT to the metadata services of clouds", Where: AtHost, Control: ControlAllowed, Source: "bashkit#1176"},
-		{ID: "proxy-get", What: "plain GET and POST through the proxy, in absolute and origin form", Where: AtHost, Control: ControlAllowed, Source: "claude-code#40213"},
-		{ID: "proxy-sni", What: "another name in the TLS hello than the one that was asked for", Where: AtHost, Control: ControlAllowed, Source: "gh-aw-firewall#8878"},
-		{ID: "proxy-no-sni", What: "a TLS hello without a name", Where: AtHost, Control: ControlAllowed, Source: "B15"},
-		{ID: "proxy-no-tls", What: "something else than TLS through a tunnel", Where: AtHost, Control: ControlAllowed, Source: "pipelock#175"},
-		{ID: "proxy-uplink", What: "the own proxy at its address on the uplink", Where: Inside, Control: ControlAllowed, Source: "B14"},
+		{ID: "proxy-name", What: "CONNECT to a name that is not declared; also whether it is looked up", Where: AtHost, Control: ControlAllowed, Source: "NVIDIA/OpenShell#1169", Needs: NeedsProxy},
+		{ID: "proxy-port", What: "CONNECT to the declared host on another port", Where: AtHost, Control: ControlAllowed, Source: "gh-aw-firewall#207", Needs: NeedsProxy},
+		{ID: "proxy-private", What: "CONNECT to the host, to loopback and to private addresses, in many spellings", Where: AtHost, Control: ControlAllowed, Source: "bashkit#1176", Needs: NeedsProxy},
+		{ID: "proxy-metadata", What: "CONNECT to the metadata services of clouds", Where: AtHost, Control: ControlAllowed, Source: "bashkit#1176", Needs: NeedsProxy},
+		{ID: "proxy-get", What: "plain GET and POST through the proxy, in absolute and origin form", Where: AtHost, Control: ControlAllowed, Source: "claude-code#40213", Needs: NeedsProxy},
+		{ID: "proxy-sni", What: "another name in the TLS hello than the one that was asked for", Where: AtHost, Control: ControlAllowed, Source: "gh-aw-firewall#8878", Needs: NeedsProxy},
+		{ID: "proxy-no-sni", What: "a TLS hello without a name", Where: AtHost, Control: ControlAllowed, Source: "B15", Needs: NeedsProxy},
+		{ID: "proxy-no-tls", What: "something else than TLS through a tunnel", Where: AtHost, Control: ControlAllowed, Source: "pipelock#175", Needs: NeedsProxy},
+		{ID: "proxy-uplink", What: "the own proxy at its address on the uplink", Where: Inside, Control: ControlAllowed, Source: "B14", Needs: NeedsProxy},
 
 		// To another invocation.
 		{ID: "second-agent", What: "TCP and UDP to another invocation's agent", Where: AtSecond, Control: ControlSecond, Source: "review"},
