@@ -40,11 +40,11 @@ func (b *burst) grows(n int) bool {
 
 // bulk splices until the direction slows down (nil) or ends (io.EOF, or another error).
 func (f *flow) bulk() error {
-	dst, ok := f.dst.(*net.TCPConn)
+	dst, ok := f.dst.Conn.(*net.TCPConn)
 	if !ok {
 		return nil
 	}
-	src, ok := f.src.(*net.TCPConn)
+	src, ok := f.src.Conn.(*net.TCPConn)
 	if !ok {
 		return nil
 	}

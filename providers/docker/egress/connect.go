@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"time"
@@ -20,7 +19,7 @@ import (
 type tunnel struct {
 	server *server
 	id     uint64
-	client net.Conn
+	client *socket
 	start  time.Time
 	peer   string // who it came from, when that was not the agent
 
@@ -64,8 +63,8 @@ func (t *tunnel) run(ctx context.Context) {
 		t.refuseWith(why, err)
 		return
 	}
-	defer upstream.Close()
-	defer context.AfterFunc(ctx, func() { upstream.Close() })()
+	defer t.server.open.close(upstream)
+	t.server.open.add(upstream)
 	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
 		return
 	}
@@ -182,23 +181,31 @@ func (t *tunnel) resolve(ctx context.Context) ([]netip.Addr, reason.Reason, erro
 const maxDials = 4
 
 // connect dials exactly what was checked, in order.
-func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (net.Conn, reason.Reason, error) {
+func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (*socket, reason.Reason, error) {
 	var last error
 	for i, a := range addrs {
 		if i == maxDials || ctx.Err() != nil {
 			break
 		}
 		t.address = netip.AddrPortFrom(a, t.rule.Port)
-		dialCtx, cancel := context.WithTimeout(ctx, ms(t.server.cfg.Limits.DialMS))
-		conn, err := t.server.world.dial(dialCtx, t.address)
-		cancel()
+		conn, err := t.server.world.dial(by{ctx, t.server.world.now().Add(ms(t.server.cfg.Limits.DialMS))}, t.address)
 		if err == nil {
-			return conn, reason.None, nil
+			return newSocket(conn), reason.None, nil
 		}
 		last = err
 	}
 	return nil, reason.DialFailed, last
 }
+
+// by is a context with a deadline that whoever dials watches: one of the library's would take a timer for each
+// dial.
+type by struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline implements context.Context.
+func (b by) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // readHello reads the hello of a tunnel that must begin with one, and holds it against the name that
 // the tunnel was opened for. It returns what was read, which nobody else has seen yet.

@@ -104,7 +104,7 @@ func startProxy(t *testing.T, cfg *Config, upstream string) *proxy {
 		t.Fatal(err)
 	}
 	p.server = s
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := listen(t.Context(), cfg.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}

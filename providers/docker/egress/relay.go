@@ -15,7 +15,7 @@ import (
 // relay moves bytes both ways until both sides have said all, or one of them fails; then the other
 // gets the same end: a half-close for a half-close, a reset for everything else. No clock runs here
 // that could end a tunnel.
-func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (reason.Reason, error) {
+func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (reason.Reason, error) {
 	s := t.server
 	var ended atomic.Int32
 	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up, ended: &ended, line: t.line}
@@ -27,7 +27,7 @@ func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (re
 	go func() {
 		err := down.run()
 		if err != nil {
-			abort(t.client, upstream)
+			abort(t.client.Conn, upstream.Conn)
 		}
 		over <- err
 	}()
@@ -37,7 +37,7 @@ func (t *tunnel) relay(ctx context.Context, upstream net.Conn, first []byte) (re
 		err = up.run()
 	}
 	if err != nil {
-		abort(t.client, upstream)
+		abort(t.client.Conn, upstream.Conn)
 	}
 	derr := <-over
 	t.up, t.down = up.moved, down.moved
@@ -74,7 +74,7 @@ type guard interface {
 // flow is one direction of a tunnel.
 type flow struct {
 	server   *server
-	dst, src net.Conn
+	dst, src *socket
 	budget   *budget
 	guard    guard         // nil when nothing needs to be looked at
 	ended    *atomic.Int32 // of the two directions of a tunnel, how many have
@@ -94,10 +94,9 @@ func (f *flow) begin(hello, behind []byte) error {
 // silent tunnel costs two descriptors and two small stacks; a slow reader holds one buffer, and
 // everything before it waits.
 func (f *flow) run() error {
-	in := newReader(f.src, &f.server.pool)
 	burst := newBurst(f.server.world.now)
 	for {
-		buf, n, err := in.read()
+		buf, n, err := f.src.take(&f.server.pool)
 		if n > 0 {
 			werr := f.look((*buf)[:n])
 			f.server.pool.Put(buf)
@@ -116,7 +115,7 @@ func (f *flow) run() error {
 				return nil // both directions have ended: closing says it all
 			}
 			// The receiver may have reset the connection in the meantime; then there is nobody to tell.
-			if err := closeWrite(f.dst); err != nil && !errors.Is(err, syscall.ENOTCONN) {
+			if err := f.dst.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
 				return err
 			}
 			return nil
@@ -172,65 +171,4 @@ func abort(conns ...net.Conn) {
 		}
 		c.Close()
 	}
-}
-
-// pool gives and takes buffers.
-type pool interface {
-	Get() any
-	Put(any)
-}
-
-// reader reads from a connection into a buffer that it takes from a pool only when there is something
-// to read.
-type reader struct {
-	conn net.Conn
-	raw  syscall.RawConn // nil when the connection has no descriptor, as in tests
-	pool pool
-}
-
-func newReader(c net.Conn, p pool) *reader {
-	r := &reader{conn: c, pool: p}
-	if sc, ok := c.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			r.raw = raw
-		}
-	}
-	return r
-}
-
-// read returns a buffer of the pool with n > 0 bytes in it, or no buffer and an error.
-func (r *reader) read() (buf *[]byte, n int, err error) {
-	if r.raw == nil {
-		buf = r.pool.Get().(*[]byte)
-		if n, err = r.conn.Read(*buf); n > 0 {
-			return buf, n, err
-		}
-		r.pool.Put(buf)
-		return nil, 0, err
-	}
-	var errno error
-	err = r.raw.Read(func(fd uintptr) bool {
-		b := r.pool.Get().(*[]byte)
-		for {
-			n, errno = syscall.Read(int(fd), *b)
-			if errno != syscall.EINTR {
-				break
-			}
-		}
-		if n > 0 {
-			buf = b
-			return true
-		}
-		r.pool.Put(b)
-		return errno != syscall.EAGAIN // false: wait until there is something
-	})
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case errno != nil:
-		return nil, 0, errno
-	case n == 0:
-		return nil, 0, io.EOF
-	}
-	return buf, n, nil
 }

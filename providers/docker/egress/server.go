@@ -72,7 +72,7 @@ func keepAlive(n uint32) net.KeepAliveConfig {
 
 // listen is for the agent, next to whom nothing forgets connections.
 func listen(ctx context.Context, address string) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1}
+	lc := net.ListenConfig{KeepAlive: -1, Control: acceptWithRequest}
 	lc.SetMultipathTCP(false) // the library's default, which every connection then pays for
 	return lc.Listen(ctx, "tcp4", address)
 }
@@ -92,6 +92,43 @@ type server struct {
 	ids    atomic.Uint64
 	up     budget
 	down   budget
+	open   open
+}
+
+// open are the connections that end with the run. Asking a context to close each of them would cost as much as
+// all decisions about it.
+type open struct {
+	mu    sync.Mutex
+	conns map[*socket]struct{}
+	ended bool
+}
+
+// add keeps a connection until it is closed; when the run has ended it is closed at once.
+func (o *open) add(c *socket) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		c.Close()
+		return
+	}
+	o.conns[c] = struct{}{}
+}
+
+func (o *open) close(c *socket) {
+	o.mu.Lock()
+	delete(o.conns, c)
+	o.mu.Unlock()
+	c.Close()
+}
+
+// end closes everything that is open, and what is added later.
+func (o *open) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	for c := range o.conns {
+		c.Close()
+	}
 }
 
 // budget is a number of bytes that all tunnels share.
@@ -169,6 +206,7 @@ func newServer(cfg *Config, w world, log *Log) (*server, error) {
 		slots:  make(chan struct{}, cfg.Limits.Tunnels),
 		linger: make(chan struct{}, maxLinger),
 		rate:   newBucket(w.now, cfg.Limits.TunnelsPerSecond),
+		open:   open{conns: map[*socket]struct{}{}},
 	}
 	s.up.limit, s.up.why = cfg.Limits.UploadBytes, reason.UploadLimit
 	s.down.limit, s.down.why = cfg.Limits.DownloadBytes, reason.DownloadLimit
@@ -190,7 +228,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	defer tunnels.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer context.AfterFunc(ctx, func() { l.Close(); s.open.end() })()
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()
@@ -230,9 +268,9 @@ func temporary(err error) bool {
 
 // handle serves one connection, whatever comes over it.
 func (s *server) handle(ctx context.Context, conn net.Conn) {
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	t := &tunnel{server: s, id: s.ids.Add(1), client: conn, start: s.world.now()}
+	t := &tunnel{server: s, id: s.ids.Add(1), client: newSocket(conn), start: s.world.now()}
+	defer s.open.close(t.client)
+	s.open.add(t.client)
 	if peer, ok := addrOf(conn.RemoteAddr()); !ok || peer != s.agent {
 		t.peer = peer.String()
 		t.decide(Refuse, reason.NotAgent, nil)
@@ -296,26 +334,18 @@ func (b *bucket) take() bool {
 
 // drain reads what the client still sends, for a moment: closing a connection with unread data resets
 // it, and the reset overtakes the answer.
-func (s *server) drain(conn net.Conn) {
+func (s *server) drain(conn *socket) {
 	select {
 	case s.linger <- struct{}{}:
 		defer func() { <-s.linger }()
 	default:
 		return
 	}
-	if err := closeWrite(conn); err != nil {
+	if err := conn.CloseWrite(); err != nil {
 		return
 	}
 	if err := conn.SetReadDeadline(s.world.now().Add(time.Second)); err != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, conn, 64<<10) // whatever comes of it, the connection is closed next
-}
-
-// closeWrite passes the end of one direction on.
-func closeWrite(c net.Conn) error {
-	if h, ok := c.(interface{ CloseWrite() error }); ok {
-		return h.CloseWrite()
-	}
-	return c.Close()
 }

@@ -1,0 +1,52 @@
+package egress
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// direct says that the calls of this file exist.
+const direct = true
+
+// receive reads what is there. MSG_DONTWAIT holds what the scheduler is not told to: that it returns at once.
+func receive(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_RECVFROM, fd, p) }
+
+// send writes what there is room for.
+func send(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_SENDTO, fd, p) }
+
+func transfer(call, fd uintptr, p []byte) (int, error) {
+	for {
+		n, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
+			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return 0, syscall.EAGAIN
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// shutdown ends what is written. It waits for nothing.
+func shutdown(fd uintptr) error {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SHUTDOWN, fd, syscall.SHUT_WR, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// acceptWithRequest leaves a new connection to the kernel until its first bytes are there, a second at most:
+// accepting it before means waking up twice.
+func acceptWithRequest(_, _ string, c syscall.RawConn) error {
+	var err error
+	cerr := c.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_DEFER_ACCEPT, 1)
+	})
+	if cerr != nil {
+		return cerr
+	}
+	return err
+}
