@@ -158,7 +158,7 @@ func TestFmt(t *testing.T) {
 func TestFmtFailures(t *testing.T) {
 	ta := newTestApp(t)
 	t.Chdir(ta.dir)
-	if r := ta.do("fmt absent.hcl"); r.stderr != "Error: absent.hcl cannot be read: no such file or directory\n" {
+	if r := ta.do("fmt absent.hcl"); r.stderr != "Error: Cannot read absent.hcl: no such file or directory\n" {
 		t.Errorf("a file that is not there: %q", r.stderr)
 	}
 	ta = newTestApp(t)

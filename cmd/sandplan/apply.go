@@ -48,7 +48,7 @@ is carried out, without a question; it is refused when anything has changed sinc
 
 Ctrl-C lets what is under way finish; a second one breaks it off. Either way the next plan tells the truth.`,
 		Example: "sandplan apply\nsandplan apply -auto-approve -lock-timeout=1m",
-		Args:    atMost(1, "a saved plan"),
+		Args:    onePlan,
 		RunE: a.action(func(cmd *cobra.Command, args []string) int {
 			if len(args) == 1 {
 				return a.applyFile(cmd, f, args[0])

@@ -135,12 +135,39 @@ func unknownFlag(cmd *cobra.Command, given string) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	switch n := nearest(given, names); n {
 	case "":
+		if others := commandsWith(cmd.Root(), given); len(others) > 0 && len(others) <= 3 {
+			message += "; it is one of " + listed(others)
+		}
 	case "chdir":
 		message += "; -chdir=DIR comes before the command"
 	default:
 		message += fmt.Sprintf("; did you mean -%s?", n)
 	}
 	return misuse(name(cmd), "%s", message)
+}
+
+// commandsWith are the commands that have an option of this name.
+func commandsWith(root *cobra.Command, flag string) []string {
+	var out []string
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		if f := c.LocalNonPersistentFlags().Lookup(flag); f != nil && !f.Hidden && !c.Hidden {
+			out = append(out, name(c))
+		}
+		for _, sub := range c.Commands() {
+			look(sub)
+		}
+	}
+	look(root)
+	return out
+}
+
+func listed(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // noArguments refuses what stands after the options. A directory there is a habit from other tools.
@@ -156,6 +183,17 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return misuse(name(cmd), "%s", message)
+}
+
+// onePlan allows a saved plan. A directory there is a habit from other tools.
+func onePlan(cmd *cobra.Command, args []string) error {
+	if err := atMost(1, "a saved plan")(cmd, args); err != nil || len(args) == 0 {
+		return err
+	}
+	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+		return misuse(name(cmd), "%s is a directory, and a saved plan is a file; to work in another directory, use sandplan -chdir=%[1]s %s", args[0], cmd.Name())
+	}
+	return nil
 }
 
 // atMost allows up to n arguments, which what names.

@@ -78,7 +78,14 @@ func TestUsage(t *testing.T) {
 		{"exec x", 1, "sandplan dispatch", "a word of Docker"},
 		{"state rm x", 1, "there is no state file", "a command of a command that Terraform has"},
 		{"init -backend=false", 1, "no backend", "an option that Terraform has"},
-		{"plan -parallelism=3", 1, "takes no lock; it is one of apply", "an option of another command"},
+		{"plan -auto-approve", 1, "asks nothing; it is one of apply", "an option of another command"},
+		{"graph -detailed-exitcode", 1, "it is one of plan", "an option of another command"},
+		{"validate -var=x=1", 1, "holds whatever the variables are", "an option of other commands"},
+		{"plan -parallelism=many", 1, "is to be a number", "what is let pass has to be right all the same"},
+		{"fmt absent", 2, "Cannot read absent", "a file's name is written as it is"},
+		{"show absent", 1, "There is no file absent. A plan is saved by", "no such plan"},
+		{"apply .", 1, "sandplan -chdir=. apply", "a directory is a habit from other tools"},
+		{"show .", 1, "sandplan -chdir=. show", "a directory is a habit from other tools"},
 		{"graph -type=plan", 1, "-plan=FILE", "an option that Terraform has"},
 		{"destroy -force", 1, "-auto-approve", "an option that Terraform had"},
 		{"plan -version", 1, "no option -version", "it stands alone"},
@@ -121,6 +128,14 @@ func TestUsage(t *testing.T) {
 		if last := lastLine(r.stderr); tt.code == 125 != strings.HasPrefix(last, "sandplan: ") {
 			t.Errorf("%q: the last line is %q; it begins with sandplan: exactly when a run was refused", tt.args, last)
 		}
+	}
+}
+
+// TestNotAPlan: what stands in the place of a saved plan is named, with what it was probably meant for.
+func TestNotAPlan(t *testing.T) {
+	r := newTestApp(t).do("apply invocation.x")
+	if want := "There is no file invocation.x. A plan is saved by"; r.code != 1 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "-target=invocation.x") {
+		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}
 }
 

@@ -113,7 +113,7 @@ func (a *app) formatStdin(u *ui, f fmtFlags) int {
 func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
-		return false, fmt.Errorf("%s cannot be read: %w", file, plainPathError(err))
+		return false, fmt.Errorf("cannot read %s: %w", file, plainPathError(err))
 	}
 	u.sources(map[string][]byte{file: src})
 	out, err := formatted(src, file)
@@ -122,7 +122,7 @@ func (a *app) formatFile(u *ui, f fmtFlags, file string) (changed bool, err erro
 	}
 	if !f.check && f.write {
 		if err := replaceContent(file, out); err != nil {
-			return false, fmt.Errorf("%s cannot be written: %w", file, plainPathError(err))
+			return false, fmt.Errorf("cannot write %s: %w", file, plainPathError(err))
 		}
 	}
 	if f.list {
@@ -148,7 +148,7 @@ func replaceContent(file string, content []byte) error {
 func hclFiles(arg string, recursive bool) ([]string, error) {
 	info, err := os.Stat(arg)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", arg, plainPathError(err))
+		return nil, fmt.Errorf("cannot read %s: %w", arg, plainPathError(err))
 	}
 	if !info.IsDir() {
 		return []string{arg}, nil

@@ -65,8 +65,10 @@ var refusedFlags = map[string]string{
 // flagHabit says why a command has no such option, or what to use; "" where nobody would expect it.
 func flagHabit(command, flag string) string {
 	switch {
-	case command == "plan" && (flag == "parallelism" || flag == "lock-timeout"):
-		return "a plan makes nothing and takes no lock; it is one of apply and destroy"
+	case command == "plan" && flag == "auto-approve":
+		return "a plan asks nothing; it is one of apply and destroy"
+	case command == "validate" && (flag == "var" || flag == "var-file"):
+		return "what it says holds whatever the variables are"
 	case command == "graph" && flag == "type":
 		return "a picture is always of what is declared; -plan=FILE draws a saved plan"
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/sandplan/sandplan/applier"
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/cmd/sandplan/internal/render/markdown"
 	"github.com/sandplan/sandplan/planner"
@@ -74,11 +75,17 @@ With -engine=FILE it works from a file that "sandplan snapshot" wrote. With -des
 	return cmd
 }
 
-// neverLocks lets a habit pass: -lock=false asks a command for what it does anyway.
+// neverLocks lets habits pass that ask a command for what it does anyway: it takes no lock, so that it waits for none,
+// and makes nothing, however many at a time.
 func neverLocks(cmd *cobra.Command) {
-	cmd.Flags().Bool("lock", false, "")
-	// It fails only for a flag that is not there.
-	_ = cmd.Flags().MarkHidden("lock")
+	fs := cmd.Flags()
+	fs.Bool("lock", false, "")
+	fs.Duration("lock-timeout", 0, "")
+	fs.Int("parallelism", applier.DefaultParallelism, "")
+	for _, name := range []string{"lock", "lock-timeout", "parallelism"} {
+		// It fails only for a flag that is not there.
+		_ = fs.MarkHidden(name)
+	}
 }
 
 func (a *app) plan(ctx context.Context, f planFlags) int {

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/sandplan/sandplan/cmd/sandplan/internal/render"
 	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/policy"
@@ -96,7 +99,7 @@ func (a *app) readSaved(u *ui, path string) (*planner.SavedPlan, *hclspec.Spec, 
 		err = saved.VerifyVersion(a.version)
 	}
 	if err != nil {
-		u.fail(err)
+		u.fail(notAPlan(path, err))
 		return nil, nil, false
 	}
 	spec := &hclspec.Spec{}
@@ -110,6 +113,25 @@ func (a *app) readSaved(u *ui, path string) (*planner.SavedPlan, *hclspec.Spec, 
 		return nil, nil, false
 	}
 	return saved, spec, true
+}
+
+// notAPlan words what people take for a saved plan: a file that is another one, or an address.
+func notAPlan(path string, err error) error {
+	var fault *planner.PlanError
+	d := &hcl.Diagnostic{Severity: hcl.DiagError}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.Summary, d.Detail = "No saved plan", fmt.Sprintf("There is no file %s.", render.Clean(path))
+	case errors.As(err, &fault) && fault.Fault == planner.PlanMalformed:
+		d.Summary, d.Detail = "Not a saved plan", fmt.Sprintf("%s is not used: %s", render.Clean(path), strings.TrimPrefix(fault.Text, "The file cannot be applied: "))
+	default:
+		return err
+	}
+	d.Detail += " A plan is saved by `sandplan plan -out=FILE`."
+	if _, err := planner.ParseAddress(path); err == nil {
+		d.Detail += fmt.Sprintf(" To plan and apply a part only, use -target=%s.", path)
+	}
+	return d
 }
 
 // verifySeen holds a saved plan against the engine.

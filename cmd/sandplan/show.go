@@ -32,7 +32,7 @@ Without an argument it shows the objects of the scope as the engine has them. Wi
 applying it would do; the engine that the plan was made for has to be there. With -permissions it is a table of
 what every agent may read, write, reach and run; what is more than the engine's objects declare is marked.`,
 		Example: "sandplan show\nsandplan show p\nsandplan show -permissions p",
-		Args:    atMost(1, "a saved plan"),
+		Args:    onePlan,
 		RunE: a.action(func(cmd *cobra.Command, args []string) int {
 			if len(args) == 1 && f.plan != "" {
 				return a.fail(misuse("show", "-plan=%s and %s: show takes one plan", f.plan, args[0]))

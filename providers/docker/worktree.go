@@ -168,8 +168,12 @@ func reservedFor(target string) string {
 	return ""
 }
 
-// sentence makes an error the first sentence of a detail.
+// sentence makes an error the first sentence of a detail. A name at its head stays as it is written: subnet_pool,
+// invocation.x, /path.
 func sentence(err error) string {
-	s := err.Error()
-	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+	s := strings.TrimSuffix(err.Error(), ".") + "."
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, `_/:"'=[`) || strings.Contains(strings.TrimSuffix(word, "."), ".") {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }

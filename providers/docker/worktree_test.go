@@ -346,3 +346,17 @@ func TestBindsAreNotRecursive(t *testing.T) {
 		}
 	}
 }
+
+func TestSentence(t *testing.T) {
+	for _, tt := range []struct{ text, want, reason string }{
+		{"no name servers", "No name servers.", "a sentence begins with a capital"},
+		{"it ends.", "It ends.", "and has one full stop"},
+		{"subnet_pool has no room", "subnet_pool has no room.", "an attribute is written as it is"},
+		{"invocation.a has no user", "invocation.a has no user.", "so is an address"},
+		{"/w/tree is a file", "/w/tree is a file.", "and a path"},
+	} {
+		if got := sentence(errors.New(tt.text)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}

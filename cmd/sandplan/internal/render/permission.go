@@ -187,7 +187,7 @@ func permissionRows(s permission.Set) []permissionLine {
 	}
 	l := s.Limits
 	rows := []permissionLine{
-		{"may read", list(slices.Concat(s.Read, s.Git, s.Write), "nothing of the host")},
+		{"may read", list(slices.Concat(s.Write, s.Read, s.Git), "nothing of the host")},
 		{"may write", list(s.Write, "nothing of the host")},
 		{"may reach", list(s.Reach, "nobody")},
 		{"tools", []string{tools}},
