@@ -1,7 +1,8 @@
 // Command benchproxy compares sandplan's proxy with what people use instead, on loopback and in one run:
 // squid and tinyproxy as Debian has them, and two bare Go relays, one that copies and one that splices.
 // Every figure is a ratio to a direct connection that was measured right beside it, since clients,
-// proxies and server share one machine; each is the median of several short rounds.
+// proxies and server share one machine; each is the median of several short rounds, and each goal is held
+// against the median of the ratios within the rounds.
 //
 // Every tunnel carries a real TLS hello and an answer to it, so that sandplan's proxy does all that it
 // does in earnest. It is the built binary, under its real protocol, with its log read.
@@ -21,6 +22,7 @@ type options struct {
 	rounds   int
 	slice    time.Duration
 	emfile   time.Duration
+	patience time.Duration
 	rows     string
 	ways     string
 }
@@ -30,9 +32,10 @@ func main() {
 	role := flag.String("role", "", "what this process is: server, copy, splice; for this program itself")
 	address := flag.String("address", "", "where a server or a relay listens")
 	flag.StringVar(&o.sandplan, "sandplan", "bin/sandplan", "the built binary")
-	flag.IntVar(&o.rounds, "rounds", 7, "how often each figure is taken")
+	flag.IntVar(&o.rounds, "rounds", 15, "how often each figure is taken")
 	flag.DurationVar(&o.slice, "slice", 400*time.Millisecond, "how long one takes")
 	flag.DurationVar(&o.emfile, "emfile", time.Minute, "how long the proxy is left without descriptors")
+	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "how long in all to wait for other programs, and to take figures again that they disturbed")
 	flag.StringVar(&o.rows, "rows", "", "only the rows that begin with this")
 	flag.StringVar(&o.ways, "ways", "", "only the contenders whose name has this in it, the direct way and sandplan always")
 	flag.Parse()

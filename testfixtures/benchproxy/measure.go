@@ -14,32 +14,14 @@ import (
 	"time"
 )
 
-// inTurn measures every contender in each round, so that all meet the same machine, and keeps the medians.
-// The first round warms up and does not count.
-func (w *world) inTurn(o options, t *table, row string, better order, unit string, measure func(contender) (float64, error)) error {
-	values := map[string][]float64{}
-	for round := range o.rounds + 1 {
-		for _, c := range w.contenders {
-			v, err := measure(c)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", row, c.name, err)
-			}
-			if round > 0 {
-				values[c.name] = append(values[c.name], v)
-			}
-		}
-	}
-	for _, c := range w.contenders {
-		t.add(row, c.name, better, unit, values[c.name])
-	}
-	return nil
-}
-
 // rates are new tunnels per second: opened, their hello answered, closed.
 func rates(w *world, o options, t *table) error {
 	for _, clients := range []int{1, 32, 256} {
-		spent := map[string][]float64{}
-		err := w.inTurn(o, t, fmt.Sprintf("new tunnels, %d clients", clients), more, "/s", func(c contender) (float64, error) {
+		of := []kind{
+			{fmt.Sprintf("new tunnels, %d clients", clients), "/s", more},
+			{fmt.Sprintf("processor per tunnel, %d clients", clients), "µs", less},
+		}
+		err := w.inTurn(o, t, of, func(c contender) ([]float64, error) {
 			var n atomic.Int64
 			var failed atomic.Pointer[error]
 			var wg sync.WaitGroup
@@ -59,16 +41,16 @@ func rates(w *world, o options, t *table) error {
 			}
 			wg.Wait()
 			if err := failed.Load(); err != nil {
-				return 0, *err
+				return nil, *err
 			}
-			spent[c.name] = append(spent[c.name], (cpu(c.pid)-before)/float64(n.Load())*1e6)
-			return float64(n.Load()) / time.Since(start).Seconds(), nil
+			rate := float64(n.Load()) / time.Since(start).Seconds()
+			if c.pid == 0 {
+				return []float64{rate}, nil
+			}
+			return []float64{rate, (cpu(c.pid) - before) / float64(n.Load()) * 1e6}, nil
 		})
 		if err != nil {
 			return err
-		}
-		for _, c := range w.contenders[1:] {
-			t.add(fmt.Sprintf("processor per tunnel, %d clients", clients), c.name, less, "µs", spent[c.name][1:])
 		}
 	}
 	return nil
@@ -77,45 +59,38 @@ func rates(w *world, o options, t *table) error {
 // latencies are round trips of 64 bytes in a standing tunnel. One measurement gives both figures.
 func latencies(w *world, o options, t *table) error {
 	const trips = 1500
-	p99s := map[string][]float64{}
-	err := w.inTurn(o, t, "round trip, p50", less, "µs", func(c contender) (float64, error) {
+	return w.inTurn(o, t, []kind{{"round trip, p50", "µs", less}, {"round trip, p99", "µs", less}}, func(c contender) ([]float64, error) {
 		conn, err := w.ask(c, askEcho)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		defer conn.Close()
 		buf, took := make([]byte, 64), make([]float64, trips)
 		for i := range took {
 			start := time.Now()
 			if _, err := conn.Write(buf); err != nil {
-				return 0, err
+				return nil, err
 			}
 			if _, err := io.ReadFull(conn, buf); err != nil {
-				return 0, err
+				return nil, err
 			}
 			took[i] = float64(time.Since(start).Nanoseconds()) / 1000
 		}
 		slices.Sort(took)
-		p99s[c.name] = append(p99s[c.name], took[trips*99/100])
-		return took[trips/2], nil
+		return []float64{took[trips/2], took[trips*99/100]}, nil
 	})
-	for _, c := range w.contenders {
-		if len(p99s[c.name]) > 1 {
-			t.add("round trip, p99", c.name, less, "µs", p99s[c.name][1:])
-		}
-	}
-	return err
 }
 
 // throughputs are bytes from the server through standing tunnels.
 func throughputs(w *world, o options, t *table) error {
 	for _, tunnels := range []int{1, 32} {
-		err := w.inTurn(o, t, fmt.Sprintf("throughput, %d tunnels", tunnels), more, "GB/s", func(c contender) (float64, error) {
+		of := []kind{{fmt.Sprintf("throughput, %d tunnels", tunnels), "GB/s", more}}
+		err := w.inTurn(o, t, of, func(c contender) ([]float64, error) {
 			conns := make([]net.Conn, tunnels)
 			for i := range conns {
 				conn, err := w.ask(c, askBulk)
 				if err != nil {
-					return 0, err
+					return nil, err
 				}
 				defer conn.Close()
 				conns[i] = conn
@@ -126,7 +101,7 @@ func throughputs(w *world, o options, t *table) error {
 			start := time.Now().Add(o.slice / 2)
 			for _, conn := range conns {
 				if err := conn.SetReadDeadline(start.Add(o.slice)); err != nil {
-					return 0, err
+					return nil, err
 				}
 				wg.Go(func() {
 					buf := make([]byte, 256<<10)
@@ -142,7 +117,7 @@ func throughputs(w *world, o options, t *table) error {
 				})
 			}
 			wg.Wait()
-			return float64(n.Load()) / o.slice.Seconds() / 1e9, nil
+			return []float64{float64(n.Load()) / o.slice.Seconds() / 1e9}, nil
 		})
 		if err != nil {
 			return err
@@ -168,8 +143,8 @@ func idles(w *world, _ options, t *table) error {
 				}
 			}
 			if err != nil {
-				t.fail(row+"memory", c.name, fmt.Sprintf("only %d", len(conns)))
-				t.fail(row+"descriptors", c.name, fmt.Sprintf("only %d", len(conns)))
+				t.fail(kind{row + "memory", "MB", less}, c.name, fmt.Sprintf("only %d", len(conns)))
+				t.fail(kind{row + "descriptors", "", less}, c.name, fmt.Sprintf("only %d", len(conns)))
 				err = nil
 				break
 			}
@@ -178,8 +153,8 @@ func idles(w *world, _ options, t *table) error {
 			if err != nil {
 				return err
 			}
-			t.add(row+"memory", c.name, less, "MB", []float64{(mem - mem0) / 1e6})
-			t.add(row+"descriptors", c.name, less, "", []float64{fds - fds0})
+			t.add(kind{row + "memory", "MB", less}, c.name, (mem-mem0)/1e6)
+			t.add(kind{row + "descriptors", "", less}, c.name, fds-fds0)
 		}
 		for _, conn := range conns {
 			conn.Close()
@@ -227,7 +202,7 @@ func starts(w *world, o options, t *table) error {
 			return err
 		}
 	}
-	t.add("start to ready", w.contenders[1].name, less, "ms", took)
+	t.add(kind{"start to ready", "ms", less}, w.contenders[1].name, took...)
 	return nil
 }
 
@@ -269,7 +244,7 @@ func starved(w *world, o options, t *table) error {
 	for _, conn := range conns {
 		conn.Close()
 	}
-	t.add("share of a core, no descriptors", c.name, less, "", []float64{share})
+	t.add(kind{"share of a core, no descriptors", "", less}, c.name, share)
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		conn, err := w.open(c)
 		if err == nil {
@@ -286,37 +261,4 @@ func mustPort(target string) int {
 	_, p, _ := strings.Cut(target, ":")
 	n, _ := strconv.Atoi(p)
 	return n
-}
-
-// cpu is the processor time of a process so far, in seconds.
-func cpu(pid int) float64 {
-	files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "schedstat"))
-	total := 0.0
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue // a thread that has just ended
-		}
-		var ns float64
-		if _, err := fmt.Sscan(string(b), &ns); err == nil {
-			total += ns / 1e9
-		}
-	}
-	return max(total, cpuTicks(pid))
-}
-
-// cpuTicks counts threads that have ended too, in hundredths of a second.
-func cpuTicks(pid int) float64 {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0
-	}
-	// The second field is a name in parentheses, which may hold anything.
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseFloat(f[11], 64)
-	system, _ := strconv.ParseFloat(f[12], 64)
-	return (user + system) / 100 // USER_HZ, on every architecture that we know
 }

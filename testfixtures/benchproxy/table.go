@@ -15,42 +15,73 @@ const (
 	less order = false
 )
 
+// kind is what a row is about.
+type kind struct {
+	row    string
+	unit   string
+	better order
+}
+
+// cell are the values of one contender, one for each round.
 type cell struct {
-	value  float64
+	values []float64
 	failed string
-	set    bool
+}
+
+func (c *cell) value() float64 { return median(c.values) }
+
+// median leaves the values as they are.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// over is the ratio of two contenders, the median of the rounds: in a round both met the same machine.
+func (c *cell) over(other *cell) float64 {
+	if len(c.values) != len(other.values) {
+		return c.value() / other.value()
+	}
+	ratios := make([]float64, len(c.values))
+	for i, v := range c.values {
+		ratios[i] = v / other.values[i]
+	}
+	return median(ratios)
 }
 
 type row struct {
-	name   string
-	unit   string
-	better order
-	cells  map[string]cell
+	kind
+	cells map[string]*cell
 }
 
 // table are all figures, in the order in which they were taken.
-type table struct{ rows []*row }
+type table struct {
+	rows []*row
+	// taken are all measurements, disturbed those during which other programs ran.
+	taken, disturbed int
+}
 
-func (t *table) row(name string) *row {
+func (t *table) row(k kind) *row {
 	for _, r := range t.rows {
-		if r.name == name {
+		if r.kind.row == k.row {
 			return r
 		}
 	}
-	r := &row{name: name, cells: map[string]cell{}}
+	r := &row{kind: k, cells: map[string]*cell{}}
 	t.rows = append(t.rows, r)
 	return r
 }
 
-func (t *table) add(name, contender string, better order, unit string, values []float64) {
-	slices.Sort(values)
-	r := t.row(name)
-	r.better, r.unit = better, unit
-	r.cells[contender] = cell{value: values[len(values)/2], set: true}
+func (t *table) add(k kind, contender string, values ...float64) {
+	r := t.row(k)
+	if r.cells[contender] == nil {
+		r.cells[contender] = &cell{}
+	}
+	c := r.cells[contender]
+	c.values = append(c.values, values...)
 }
 
-func (t *table) fail(name, contender, why string) {
-	t.row(name).cells[contender] = cell{failed: why, set: true}
+func (t *table) fail(k kind, contender, why string) {
+	t.row(k).cells[contender] = &cell{failed: why}
 }
 
 // rival is who a row is held against, and how: by a factor that ours has to reach.
@@ -92,7 +123,7 @@ func (t *table) goals(w io.Writer) bool {
 	}
 	fmt.Fprintln(w)
 	for _, r := range t.rows {
-		fmt.Fprintf(w, "%-36s", r.name)
+		fmt.Fprintf(w, "%-36s", r.kind.row)
 		for _, c := range columns() {
 			fmt.Fprintf(w, "%20s", r.text(c))
 		}
@@ -109,25 +140,28 @@ func (t *table) goals(w io.Writer) bool {
 	}
 	for _, r := range t.rows {
 		ours := r.cells["sandplan"]
-		if most, ok := bounds()[r.name]; ok {
-			line(r.name, fmt.Sprintf("≤ %g %s", most, r.unit), ours.value, ours.value <= most)
+		if most, ok := bounds()[r.kind.row]; ok {
+			line(r.kind.row, fmt.Sprintf("≤ %g %s", most, r.unit), ours.value(), ours.value() <= most)
 			continue
 		}
-		for _, v := range rivals(r.name) {
+		for _, v := range rivals(r.kind.row) {
 			other := r.cells[v.name]
 			switch {
-			case !other.set:
+			case other == nil:
 				continue
 			case ours.failed != "":
-				line(r.name, "any", 0, false)
+				line(r.kind.row, "any", 0, false)
 			case other.failed != "":
-				line(r.name, "against "+v.name+": "+other.failed, 0, true)
+				line(r.kind.row, "against "+v.name+": "+other.failed, 0, true)
 			case r.better == more:
-				line(r.name, fmt.Sprintf("≥ %.2f × %s", v.factor, v.name), ours.value/other.value, ours.value >= v.factor*other.value)
+				line(r.kind.row, fmt.Sprintf("≥ %.2f × %s", v.factor, v.name), ours.over(other), ours.over(other) >= v.factor)
 			default:
-				line(r.name, fmt.Sprintf("≤ %.2f × %s", v.factor, v.name), ours.value/other.value, ours.value <= v.factor*other.value)
+				line(r.kind.row, fmt.Sprintf("≤ %.2f × %s", v.factor, v.name), ours.over(other), ours.over(other) <= v.factor)
 			}
 		}
+	}
+	if t.disturbed > 0 {
+		fmt.Fprintf(w, "\n%d of %d figures were taken while other programs ran: a quiet machine says more.\n", t.disturbed, t.taken)
 	}
 	return all
 }
@@ -136,17 +170,17 @@ func (t *table) goals(w io.Writer) bool {
 func (r *row) text(contender string) string {
 	c := r.cells[contender]
 	switch {
-	case !c.set:
+	case c == nil:
 		return "-"
 	case c.failed != "":
 		return c.failed
 	}
-	s := fmt.Sprintf("%.3g %s", c.value, r.unit)
-	if c.value >= 1000 {
-		s = fmt.Sprintf("%.0f %s", c.value, r.unit)
+	s := fmt.Sprintf("%.3g %s", c.value(), r.unit)
+	if c.value() >= 1000 {
+		s = fmt.Sprintf("%.0f %s", c.value(), r.unit)
 	}
-	if d := r.cells["direct"]; d.set && contender != "direct" {
-		s += fmt.Sprintf(" %.2f×", c.value/d.value)
+	if d := r.cells["direct"]; d != nil && contender != "direct" {
+		s += fmt.Sprintf(" %.2f×", c.over(d))
 	}
 	return s
 }
