@@ -41,7 +41,7 @@ func (e *Engine) claim(ctx context.Context, name string, labels map[string]strin
 	var id string
 	for try := 1; ; try++ {
 		id, err = createFrom(call, e.cli, img, func() (string, error) {
-			made, err := e.cli.ContainerCreate(call, &container.Config{Image: img.ID, Labels: labels, NetworkDisabled: true},
+			made, err := e.cli.ContainerCreate(call, &container.Config{Image: img.ID, Labels: labels},
 				&container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled}},
 				nil, nil, name)
 			return made.ID, err

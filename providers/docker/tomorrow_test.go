@@ -31,6 +31,7 @@ func TestNothingIsMadeOnAnEngineOfTomorrow(t *testing.T) {
 		{"a network has it", []dockertest.Fault{{Call: "^GET /networks/none$", Edit: add()}}, "FieldOfTomorrow of a network"},
 		{"a container has it", []dockertest.Fault{{Call: lock, Edit: add("HostConfig")}}, "HostConfig.FieldOfTomorrow of a container"},
 		{"its configuration has it", []dockertest.Fault{{Call: lock, Edit: add("Config")}}, "Config.FieldOfTomorrow of a container"},
+		{"its endpoint has it", []dockertest.Fault{{Call: lock, Edit: add("NetworkSettings", "Networks", "none")}}, "NetworkSettings.Networks.none.FieldOfTomorrow of a container"},
 		{"where it decides over nothing it stops nothing", []dockertest.Fault{{Call: lock, Edit: add()}}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
