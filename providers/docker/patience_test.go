@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"net"
 	"os/exec"
 	"testing"
 	"time"
@@ -57,6 +58,64 @@ func TestWhatIsInTheWayMayGoAway(t *testing.T) {
 	}
 	passing()
 	created(t, e, s, want, d)
+}
+
+// TestWhatStaysIsWaitedForOnce: a bridge that an engine has left for good does not cost each look of a process
+// its patience. It is told each time, and another one of its name is waited for anew.
+func TestWhatStaysIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	p := dockertest.NewProxy(t, dockertest.Socket(t))
+	e := openSocket(t, p.Socket)
+	s := testScope(t, e)
+	a := testInv.With(planner.PartNetwork)
+	d := testNetwork(s, a, 160)
+	want := resourceOf(t, e, planner.KindNetwork, a, d)
+	remove := func() { _ = exec.Command("ip", "link", "delete", d.Bridge).Run() }
+	t.Cleanup(remove)
+	const lists = "^GET /networks$"
+	looked := func() int {
+		t.Helper()
+		before := p.Count(lists)
+		snap, err := e.Observe(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.conflictsFor(snap.Foreign, []planner.Resource{want}); len(got) != 1 || got[0].Name != d.Bridge {
+			t.Errorf("a bridge without a network is told as %+v", got)
+		}
+		return p.Count(lists) - before
+	}
+	ip(t, "link", "add", d.Bridge, "type", "bridge")
+	if n := looked(); n < 2 {
+		t.Errorf("the first look reads the lists %d times and waits for nothing", n)
+	}
+	// Bridges of other tests come and go and are waited for, so that reads say nothing of the next look.
+	if !e.vain.has(d.Bridge, interfaceNumber(t, d.Bridge)) {
+		t.Error("it is not known that the bridge was waited for")
+	}
+	l := &look{engine: e, scope: s}
+	if err := l.load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if l.bridges, err = l.hostBridges(); err != nil {
+		t.Fatal(err)
+	}
+	if l.unfit(nil)[unfitBridge+d.Bridge] {
+		t.Error("the second look waits for the bridge again")
+	}
+	if e.vain.has(d.Bridge, interfaceNumber(t, d.Bridge)+1) {
+		t.Error("another bridge of that name would not be waited for")
+	}
+}
+
+func interfaceNumber(t *testing.T, name string) int {
+	t.Helper()
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.Index
 }
 
 // TestStartedTwinIsLeftAlone: what runs at the address was not left by a dead create.

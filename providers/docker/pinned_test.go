@@ -99,6 +99,8 @@ func TestHashTree(t *testing.T) {
 	const sum = "sha256:cd2eb0837c9b4c962c22d2ff8b5441b7b45805887f051d39bf133b583baf6860"
 	setuid, owned, link := file, file, tar.Header{Name: ".sandplan/sandplan", Typeflag: tar.TypeSymlink, Linkname: "/bin/sh", Mode: 0o777}
 	setuid.Mode, owned.Uid = 0o4555, 7
+	capable := file
+	capable.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": "\x01\x02"}
 	for _, tt := range []struct {
 		reason string
 		of     []tar.Header
@@ -107,6 +109,7 @@ func TestHashTree(t *testing.T) {
 		{"the program and nothing else", []tar.Header{dir, file}, `{"sandplan":"` + sum + ` mode 0555 owner 0:0"}`},
 		{"set-user-ID", []tar.Header{dir, setuid}, `{"sandplan":"` + sum + ` mode 4555 owner 0:0"}`},
 		{"somebody's", []tar.Header{dir, owned}, `{"sandplan":"` + sum + ` mode 0555 owner 7:0"}`},
+		{"with capabilities", []tar.Header{dir, capable}, `{"sandplan":"` + sum + ` mode 0555 owner 0:0 security.capability 0102"}`},
 		{"a link in its place", []tar.Header{dir, link}, `{"sandplan":"type 2 to \"/bin/sh\" mode 0777 owner 0:0"}`},
 		{"nothing", []tar.Header{dir}, `{}`},
 	} {
