@@ -44,7 +44,7 @@ that decide who may do what. SVG needs no other program either; DOT and Mermaid 
 	}
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
-	cmd.Flags().StringVar(&f.format, "format", "", "`svg` (default), dot or mermaid")
+	cmd.Flags().StringVar(&f.format, "format", "", "svg (the default), dot or mermaid, a `name`")
 	cmd.Flags().StringVar(&f.out, "out", "", "write this `file`; its ending says the format")
 	cmd.Flags().StringVar(&f.plan, "plan", "", "draw the configuration of a saved plan, a `file`")
 	return cmd

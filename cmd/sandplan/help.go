@@ -14,20 +14,28 @@ var mainCommands = []string{"init", "validate", "plan", "apply", "run", "drift",
 
 // help prints what fits a screen: usage, what the command does, its options, an example.
 func (a *app) help(cmd *cobra.Command, _ []string) {
-	var b strings.Builder
+	b := &helpText{columns: a.stdout.columns}
 	if cmd.HasParent() {
-		commandHelp(&b, cmd)
+		commandHelp(b, cmd)
 	} else {
-		rootHelp(&b, cmd)
+		rootHelp(b, cmd)
 	}
 	io.WriteString(a.stdout, b.String())
 }
 
-func rootHelp(b *strings.Builder, root *cobra.Command) {
-	b.WriteString("Usage: sandplan [-chdir=DIR] COMMAND [options]\n\n" + root.Short + ".\n\nMain commands:\n")
+// helpText is help for a terminal of so many columns; 0 is a page, or whatever else has lines of any length.
+type helpText struct {
+	strings.Builder
+	columns int
+}
+
+func rootHelp(b *helpText, root *cobra.Command) {
+	b.WriteString("Usage: sandplan [-chdir=DIR] COMMAND [options]\n\n")
+	b.paragraphs(root.Short + ".")
+	b.WriteString("\nMain commands:\n")
 	listed := map[string]bool{}
 	line := func(c *cobra.Command) {
-		fmt.Fprintf(b, "  %-14s%s\n", c.Name(), c.Short)
+		b.entry("  "+c.Name(), c.Short, commandColumn)
 		listed[c.Name()] = true
 	}
 	for _, name := range mainCommands {
@@ -42,31 +50,32 @@ func rootHelp(b *strings.Builder, root *cobra.Command) {
 		}
 	}
 	b.WriteString("\nOptions of every command:\n")
-	option(b, "chdir=DIR", "the directory to work in; before the command")
-	flags(b, root.PersistentFlags())
-	option(b, "help", "what a command does and which options it has")
+	b.entry("  -chdir=DIR", "the directory to work in; before the command", optionColumn)
+	b.flags(root.PersistentFlags())
+	b.entry("  -help", "what a command does and which options it has", optionColumn)
 }
 
-func commandHelp(b *strings.Builder, cmd *cobra.Command) {
+func commandHelp(b *helpText, cmd *cobra.Command) {
 	use := strings.TrimSuffix(cmd.CommandPath(), cmd.Name()) + cmd.Use
-	fmt.Fprintf(b, "Usage: %s\n\n", use)
+	b.WriteString("Usage: " + use + "\n\n")
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	paragraphs(b, long)
+	b.paragraphs(long)
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("\nCommands:\n")
 		for _, c := range cmd.Commands() {
-			fmt.Fprintf(b, "  %-14s%s\n", c.Name(), c.Short)
+			b.entry("  "+c.Name(), c.Short, commandColumn)
 		}
 	}
-	var own strings.Builder
-	flags(&own, cmd.LocalNonPersistentFlags())
+	own := helpText{columns: b.columns}
+	own.flags(cmd.LocalNonPersistentFlags())
 	if own.Len() > 0 {
 		b.WriteString("\nOptions:\n" + own.String())
 	}
-	b.WriteString("\nOptions of every command: -chdir=DIR, -config=PATH, -workspace=NAME, -no-color, -help.\n")
+	const every = "Options of every command: -chdir=DIR, -config=PATH, -workspace=NAME, -no-color, -help."
+	b.WriteString("\n" + strings.Join(fold(every, b.columns), "\n") + "\n")
 	if cmd.Example != "" {
 		b.WriteString("\nExample:\n")
 		for _, l := range strings.Split(strings.TrimSpace(cmd.Example), "\n") {
@@ -76,30 +85,33 @@ func commandHelp(b *strings.Builder, cmd *cobra.Command) {
 }
 
 // paragraphs prints text in lines of at most 80 columns; an empty line begins a paragraph.
-func paragraphs(b *strings.Builder, text string) {
+func (b *helpText) paragraphs(text string) {
+	width := 80
+	if b.columns > 0 {
+		width = min(width, b.columns)
+	}
 	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		column := 0
-		for _, w := range strings.Fields(p) {
-			switch {
-			case column == 0:
-			case column+1+len(w) > 80:
-				b.WriteString("\n")
-				column = 0
-			default:
-				b.WriteString(" ")
-				column++
-			}
-			b.WriteString(w)
-			column += len(w)
-		}
-		b.WriteString("\n")
+		b.WriteString(strings.Join(fold(p, width), "\n") + "\n")
 	}
 }
 
-func flags(b *strings.Builder, fs *pflag.FlagSet) {
+// fold breaks text between words into lines of at most width columns; 0 is no limit.
+func fold(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && width > 0 && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+w, " ")
+	}
+	return append(lines, line)
+}
+
+func (b *helpText) flags(fs *pflag.FlagSet) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
@@ -112,15 +124,33 @@ func flags(b *strings.Builder, fs *pflag.FlagSet) {
 		case v != "":
 			name += "=" + strings.ToUpper(v)
 		}
-		option(b, name, usage)
+		b.entry("  -"+name, usage, optionColumn)
 	})
 }
 
-func option(b *strings.Builder, name, text string) {
-	const column = 26
-	if lead := "  -" + name; len(lead) < column {
-		fmt.Fprintf(b, "%-*s%s\n", column, lead, text)
-	} else {
-		fmt.Fprintf(b, "%s\n%*s%s\n", lead, column, "", text)
+// The columns where the texts of options and of commands begin.
+const (
+	optionColumn  = 26
+	commandColumn = 16
+)
+
+// entry prints a name with a text beside it, or below where there is no room.
+func (b *helpText) entry(name, text string, column int) {
+	const room, step = 24, 6
+	if b.columns > 0 && b.columns < column+room {
+		b.WriteString(name + "\n")
+		name, column = "", min(step, max(0, b.columns-room))
+	}
+	if len(name) >= column && name != "" {
+		b.WriteString(name + "\n")
+		name = ""
+	}
+	width := 0
+	if b.columns > 0 {
+		width = max(b.columns-column, 1)
+	}
+	for _, line := range fold(text, width) {
+		fmt.Fprintf(b, "%-*s%s\n", column, name, line)
+		name = ""
 	}
 }

@@ -41,7 +41,7 @@ servers in the lock file, which belongs into version control. It is always safe 
 	f.vars.register(cmd.Flags())
 	a.inputFlag(cmd, &f.input)
 	cmd.Flags().BoolVar(&f.upgrade, "upgrade", false, "move pins to what the references name now")
-	cmd.Flags().StringVar(&f.lockfile, "lockfile", "", "`readonly`: fail when the lock file lacks something, and never write it")
+	cmd.Flags().StringVar(&f.lockfile, "lockfile", "", "the `mode` readonly fails where the lock file lacks something")
 	return cmd
 }
 
