@@ -122,6 +122,9 @@ func TestAuditOnTheEngine(t *testing.T) {
 		}
 	}
 	p.must(0, "drift", "-recorded", "-project=ciaudit")
+	if doc := p.must(0, "drift", "-recorded", "-project=ciadit", "-format=sarif"); !strings.Contains(doc, "has nothing of ciadit/default") {
+		t.Errorf("a project that nobody has passes for a clean one:\n%s", doc)
+	}
 	snap := filepath.Join(p.dir, "clean.snap")
 	p.must(0, "snapshot", "-out="+snap)
 

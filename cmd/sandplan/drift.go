@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
@@ -193,7 +195,13 @@ func (a *app) recorded(ctx context.Context, u *ui, f driftFlags) (*planner.Plan,
 		u.fail(err)
 		return nil, false
 	}
-	return planner.Diff(planner.Recorded(snap), snap, planner.Options{}), true
+	pl := planner.Diff(planner.Recorded(snap), snap, planner.Options{})
+	// A mistake in a name must not pass for a clean scope every night. The image belongs to the engine.
+	if !slices.ContainsFunc(snap.Objects, func(o planner.Object) bool { return o.Kind != planner.KindImage }) {
+		pl.Warnings = append(pl.Warnings, fmt.Sprintf("There was nothing to look at. The engine has nothing of %s: "+
+			"another project or workspace may be meant, or somebody removed everything.", scope))
+	}
+	return pl, true
 }
 
 // recordedScope is the scope of an audit without configuration. A snapshot has only one.

@@ -217,6 +217,12 @@ func TestFailedIsNeverClean(t *testing.T) {
 	if run := parse(t, mustSARIF(t, clean())).Runs[0]; !run.Invocations[0].ExecutionSuccessful || len(run.Results) != 0 {
 		t.Errorf("SARIF of a clean scope: %+v", run)
 	}
+	// What could not be verified is told, and is no failure.
+	warned := clean()
+	warned.Warnings = []string{"the engine shows X, which nobody knows"}
+	if inv := parse(t, mustSARIF(t, warned)).Runs[0].Invocations[0]; !inv.ExecutionSuccessful || len(inv.ToolExecutionNotifications) != 1 {
+		t.Errorf("SARIF with a warning: %+v", inv)
+	}
 	text, err := JUnit(failed())
 	if err != nil || !strings.Contains(text, `errors="1"`) || !strings.Contains(text, "Cannot reach the engine") {
 		t.Errorf("JUnit: %s (%v)", text, err)

@@ -24,6 +24,7 @@ type Log struct {
 	Results  []Result
 	// Errors are why the run is not whole. A log without results must not read as clean then.
 	Errors     []string
+	Warnings   []string
 	Code       int
 	Properties map[string]string
 	URI        func(filename string) string
@@ -37,7 +38,7 @@ type Result struct {
 
 // SARIF is the audit as a log, each finding at the line that declares what differs.
 func SARIF(a Audit) (string, error) {
-	l := Log{Version: a.Version, Category: "sandplan/drift/" + a.Scope.String() + "/", Rules: rules(), Code: a.Code, URI: a.URI,
+	l := Log{Version: a.Version, Category: "sandplan/drift/" + a.Scope.String() + "/", Rules: rules(), Code: a.Code, URI: a.URI, Warnings: a.Warnings,
 		Properties: map[string]string{"verdict": a.verdict(), "engineId": a.EngineID, "ignored": fmt.Sprint(a.Ignored)}}
 	if a.Taken != "" {
 		l.Properties["snapshotTaken"] = a.Taken
@@ -98,8 +99,13 @@ func (r Rule) descriptor() *sarif.ReportingDescriptor {
 func (l Log) invocation() *sarif.Invocation {
 	whole := len(l.Errors) == 0
 	inv := &sarif.Invocation{ExecutionSuccessful: &whole, ExitCode: &l.Code}
-	for _, text := range l.Errors {
-		inv.ToolExecutionNotifications = append(inv.ToolExecutionNotifications, &sarif.Notification{Level: "error", Message: sarif.NewTextMessage(text)})
+	for _, told := range []struct {
+		level string
+		texts []string
+	}{{"error", l.Errors}, {"warning", l.Warnings}} {
+		for _, text := range told.texts {
+			inv.ToolExecutionNotifications = append(inv.ToolExecutionNotifications, &sarif.Notification{Level: told.level, Message: sarif.NewTextMessage(render.Clean(text))})
+		}
 	}
 	return inv
 }
