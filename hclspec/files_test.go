@@ -1,6 +1,9 @@
 package hclspec
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,5 +70,20 @@ invocation "rich" {
 	}
 	if p := spec.Invocations[1].Prompt.V; p != "a and 3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d one.key i false" {
 		t.Errorf("prompt %q", p)
+	}
+}
+
+// TestPathsAreText: a path that is none is refused where it is met first, and in words.
+func TestPathsAreText(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w\xff")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skip("this file system has text only")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sandplan.hcl"), []byte(head), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, diags := Load(Source{Path: dir, Cwd: dir}, Vars{}, testCatalog)
+	if only(t, diags) != ConfigNotFound || !strings.Contains(details(diags), "its path is not valid UTF-8") {
+		t.Errorf("got %s", details(diags))
 	}
 }

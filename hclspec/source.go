@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -29,12 +30,18 @@ type Source struct {
 	FS fs.FS
 }
 
+// errNotText is what a path cannot be that stands in plans, labels and mounts: all of them are text.
+var errNotText = errors.New("its path is not valid UTF-8, and plans, labels and mounts hold text only; rename what is not")
+
 // Disk is the file system of the machine, rooted at "/". It opens without blocking, so that a FIFO
 // where a file should be is an error and not a hang.
 type Disk struct{}
 
 // Open opens the file with the slash-separated, rootless name, as fs.FS asks for.
 func (Disk) Open(name string) (fs.File, error) {
+	if !utf8.ValidString(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotText}
+	}
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 // gitDir is what stands at .git in a worktree. The agent never writes it: a hook or a filter in there
@@ -54,6 +55,9 @@ func followGitFile(worktree string) (gitDir, error) {
 	pointer, ok := strings.CutPrefix(text, "gitdir: ")
 	if !ok || pointer == "" {
 		return gitDir{}, fmt.Errorf("%s does not begin with \"gitdir: \"", file)
+	}
+	if !utf8.ValidString(pointer) { // mounts are JSON, which is text
+		return gitDir{}, fmt.Errorf("%s leads to %q, which is not valid UTF-8 and cannot be mounted; rename that directory, and run `git worktree repair`", file, pointer)
 	}
 	private := hostPath(worktree, pointer) // <repo>/.git/worktrees/NAME
 	common := filepath.Dir(filepath.Dir(private))

@@ -142,6 +142,7 @@ func TestGitFile(t *testing.T) {
 		{"no such worktree", "gitdir: " + repo + "/.git/worktrees/none\n", "none"},
 		{"a submodule", "gitdir: ../repo/.git/modules/sub\n", "submodules"},
 		{"not git's", "hello\n", "gitdir: "},
+		{"no text", "gitdir: /r\xff/.git/worktrees/x\n", "not valid UTF-8"},
 		{"two lines", "gitdir: " + repo + "/.git/worktrees/linked\nmore\n", "more than one line"},
 	} {
 		dir := filepath.Join(root, "bad", string(rune('a'+i)))
