@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -37,9 +38,10 @@ func (a *app) secrets(u *ui, spec *hclspec.Spec, command policy.Command) (map[st
 			if err != nil {
 				return nil, fmt.Errorf("vendor %q: %w", v.Name, err)
 			}
-			for _, w := range append(warnings, more...) {
+			// One diagnostic: several warnings of one summary are shown as the first of them and a number.
+			if warnings = append(warnings, more...); len(warnings) > 0 {
 				diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Credential", Subject: c.Range.Ptr(),
-					Detail: fmt.Sprintf("credential %q of vendor %q: %s.", c.Name, v.Name, w)})
+					Detail: fmt.Sprintf("credential %q of vendor %q: %s.", c.Name, v.Name, strings.Join(warnings, ". Also, "))})
 			}
 			out[c.Name] = secret
 		}

@@ -15,6 +15,7 @@ var claude = vendor{
 	credential: "Bearer " + claudeToken,
 	host:       "api.anthropic.com",
 	settings:   "/api/claude_code/settings",
+	paths:      []string{"/api/claude_code/policy_limits", "/api/claude_code/settings", "/v1/messages"},
 	tools: func(writable bool) []string {
 		if writable {
 			return []string{"Edit", "Glob", "Grep", "Read", "Write"}

@@ -14,6 +14,7 @@ var codex = vendor{
 	name:       "codex",
 	credential: "Bearer " + openaiKey,
 	host:       "api.openai.com",
+	paths:      []string{"/v1/responses"},
 	tools: func(writable bool) []string {
 		if writable {
 			return []string{"apply_patch", "list_dir", "read_file", "search"}

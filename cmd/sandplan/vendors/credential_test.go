@@ -4,10 +4,12 @@ package vendors_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,36 +131,63 @@ func (w *world) planned() string {
 	return string(raw) + w.sandplan(time.Minute, "show", "-json", file).stdout
 }
 
+// badCredential is a secret that cannot work, or is risky, in one of the ways to give it: in a file of the
+// configuration's directory, or in a variable.
+type badCredential struct {
+	name, invocation, file, variable string
+
+	text    string // "-" is none at all
+	mode    os.FileMode
+	refused bool
+	says    string
+}
+
+func badCredentials() []badCredential {
+	const token, key, auth, authEnv = "claude_token_file", "codex_key_file", "codex_login", "codex_login_env"
+	far, past := login(48*time.Hour), login(-72*time.Hour)
+	return []badCredential{
+		{"Claude's token is missing", "claude_questions", "", "TEST_CLAUDE_TOKEN", "-", 0, true, "TEST_CLAUDE_TOKEN is not set"},
+		{"Claude's token is empty", "claude_questions", "", "TEST_CLAUDE_TOKEN", "", 0, true, "is empty"},
+		{"Claude's token is blank", "claude_questions", "", "TEST_CLAUDE_TOKEN", " \n", 0, true, "is empty"},
+		{"Claude's token is a key", "claude_questions", "", "TEST_CLAUDE_TOKEN", claudeKey, 0, true, `name the credential "ANTHROPIC_API_KEY"`},
+		{"Claude's token is two words", "claude_questions", "", "TEST_CLAUDE_TOKEN", "Bearer " + claudeToken, 0, true, "a token is one word"},
+		{"the file of Claude's token is missing", token, "token", "", "-", 0, true, "there is no file"},
+		{"the file of Claude's token is empty", token, "token", "", "\n", 0o600, true, "is empty"},
+		{"the file of Claude's token is the CLI's own", token, "token", "", `{"claudeAiOauth":{}}`, 0o600, true, "claude setup-token"},
+		{"the file of Claude's token is readable by others", token, "token", "", claudeToken, 0o640, false, "mode 0640"},
+		{"Claude's key is missing", "claude_key", "", "TEST_CLAUDE_KEY", "-", 0, true, "TEST_CLAUDE_KEY is not set"},
+		{"Claude's key is a token", "claude_key", "", "TEST_CLAUDE_KEY", claudeToken, 0, true, `name the credential "CLAUDE_CODE_OAUTH_TOKEN"`},
+		{"Codex's key is missing", "codex_questions", "", "TEST_OPENAI_KEY", "-", 0, true, "TEST_OPENAI_KEY is not set"},
+		{"the file of Codex's key is empty", key, "key", "", "", 0o600, true, "is empty"},
+		{"the file of Codex's key is an auth.json", key, "key", "", far, 0o600, true, `name the credential "auth.json"`},
+		{"the file of Codex's key is readable by others", key, "key", "", openaiKey, 0o604, false, "mode 0604"},
+		{"Codex's auth.json is missing", auth, "login.json", "", "-", 0, true, "there is no file"},
+		{"Codex's auth.json is empty", auth, "login.json", "", "", 0o600, true, "is empty"},
+		{"Codex's auth.json holds no login", auth, "login.json", "", "{}", 0o600, true, "codex login"},
+		{"Codex's auth.json is no JSON", auth, "login.json", "", openaiKey, 0o600, true, "codex login"},
+		{"Codex's auth.json has expired", auth, "login.json", "", past, 0o600, true, "has expired"},
+		{"Codex's auth.json has expired in a variable", authEnv, "", "TEST_CODEX_LOGIN", past, 0, true, "has expired"},
+		{"Codex's auth.json expires soon", auth, "login.json", "", login(30 * time.Minute), 0o600, false, "expires at"},
+		{"Codex's auth.json is readable by others", auth, "login.json", "", far, 0o644, false, "mode 0644"},
+		{"Codex's auth.json is a login", auth, "login.json", "", far, 0o600, false, "ChatGPT login"},
+	}
+}
+
 // proveBadCredentials: what cannot work is told before anything starts, what is risky is told and works.
 func (w *world) proveBadCredentials(t *testing.T) {
-	defer w.write("login.json", login(48*time.Hour))
-	for _, c := range []struct {
-		name, text string
-		mode       os.FileMode
-		refused    bool
-		says       string
-	}{
-		{"expired", login(-72 * time.Hour), 0o600, true, "has expired"},
-		{"empty", "", 0o600, true, "is empty"},
-		{"no login", "{}", 0o600, true, "codex login"},
-		{"missing", "-", 0, true, "there is no file"},
-		{"readable by others", login(48 * time.Hour), 0o644, false, "mode 0644"},
-		{"a login", login(48 * time.Hour), 0o600, false, "ChatGPT login"},
-	} {
+	for _, c := range badCredentials() {
 		t.Run(c.name, func(t *testing.T) {
 			w := w.in(t)
-			file := filepath.Join(w.dir, "login.json")
-			w.write("login.json", c.text)
-			if err := os.Chmod(file, c.mode); err != nil {
-				t.Fatal(err)
-			}
-			if c.text == "-" {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
+			if c.variable != "" {
+				w.env = append(slices.Clone(w.env), c.variable+"="+c.text)
+				if c.text == "-" {
+					w.env = slices.DeleteFunc(w.env, func(kv string) bool { return strings.HasPrefix(kv, c.variable+"=") })
 				}
+			} else {
+				defer w.replace(c.file, c.text, c.mode)()
 			}
-			e := w.run("codex_login", vendormock.Script{Answer: answer})
-			if !strings.Contains(e.stderr, c.says) {
+			e := w.run(c.invocation, vendormock.Script{Answer: answer})
+			if said := strings.Join(strings.Fields(e.stderr), " "); !strings.Contains(said, c.says) { // it is broken into lines
 				t.Errorf("nobody says %q:\n%s", c.says, e.stderr)
 			}
 			if c.refused && (e.code != 125 || len(w.mock.Requests()) > 0 || strings.Contains(e.stderr, "Proxy is ready")) {
@@ -168,5 +197,28 @@ func (w *world) proveBadCredentials(t *testing.T) {
 				t.Errorf("it ends with %d\n%s\n%s", e.code, e.stdout, e.stderr)
 			}
 		})
+	}
+}
+
+// replace puts another text into a file, "-" for no file; what it returns undoes that.
+func (w *world) replace(name, text string, mode os.FileMode) (undo func()) {
+	w.t.Helper()
+	file := filepath.Join(w.dir, name)
+	was, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Remove(file); err != nil {
+		w.t.Fatal(err)
+	}
+	if text != "-" {
+		if err := errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return func() {
+		if err := os.WriteFile(file, was, 0o644); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }

@@ -43,13 +43,7 @@ vendor "narrow" {
 // refusedBlock is Claude Code with the command line of its kind, in a sandbox that lets it ask for another
 // host than its own: one of the kind could not be declared so.
 func refusedBlock(t *testing.T) string {
-	spec := &hclspec.Spec{
-		Vendors: []hclspec.Vendor{{Name: "claude", Kind: val("claude"), Image: val(os.Getenv(claudeImageVariable)), Version: val(policy.Catalog().Vendors["claude"].Version),
-			Hosts: []hclspec.Host{{Name: policy.AnthropicHost, Port: hclspec.Val[int]{V: 443}, TLS: hclspec.Val[bool]{V: true}}}}},
-		Phases:      []hclspec.Phase{{Name: "questions"}},
-		Invocations: []hclspec.Invocation{{Address: "invocation.x", Name: "x", Vendor: val("claude"), Phase: val("questions")}},
-	}
-	c, err := policy.Seal(spec, "invocation.x")
+	c, err := policy.Seal(specOf("claude"), "invocation.x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +69,19 @@ vendor "refused" {
   }
 }
 `, os.Getenv(claudeImageVariable), strings.Join(argv, ", "), strings.Join(env, "\n    "), mockAddress)
+}
+
+// specOf is a declaration of one invocation in the phase questions, with the defaults of a built-in kind.
+func specOf(kind string) *hclspec.Spec {
+	known := policy.Catalog().Vendors[kind]
+	v := hclspec.Vendor{Name: kind, Kind: val(kind), Image: val("agent:1"), Version: val(known.Version)}
+	for _, host := range known.Hosts {
+		v.Hosts = append(v.Hosts, hclspec.Host{Name: host, Port: hclspec.Val[int]{V: 443}, TLS: hclspec.Val[bool]{V: true}})
+	}
+	return &hclspec.Spec{
+		Vendors: []hclspec.Vendor{v}, Phases: []hclspec.Phase{{Name: "questions"}},
+		Invocations: []hclspec.Invocation{{Address: "invocation.x", Name: "x", Vendor: val(kind), Phase: val("questions")}},
+	}
 }
 
 func val(s string) hclspec.Val[string] { return hclspec.Val[string]{V: s} }

@@ -55,6 +55,7 @@ type vendor struct {
 	credential string                             // as it must come over the wire
 	host       string                             // the only one that is asked for
 	settings   string                             // where it asks for managed settings
+	paths      []string                           // all that it may ask for there
 	tools      func(writable bool) []string       // exactly those that are offered
 	calls      func(writable bool) []call         // what the model tries
 	failed     func(r vendormock.Result) bool     // says of a result that the call was refused
@@ -94,6 +95,7 @@ func TestVendors(t *testing.T) {
 			}
 		}
 	})
+	t.Run("prompt", func(t *testing.T) { testPrompts(t, w) })
 	t.Run("control", func(t *testing.T) {
 		for _, c := range controls {
 			t.Run(c.name, func(t *testing.T) { w.in(t).proveControl(c) })
@@ -243,6 +245,9 @@ func (w *world) checkRequests(v vendor, writable bool) {
 		}
 		if r.Host != v.host {
 			w.t.Errorf("%s%s was asked for, only %s is", r.Host, r.Path, v.host)
+		}
+		if !slices.Contains(v.paths, r.Path) && !strings.HasPrefix(r.Path, "/ran/") {
+			w.t.Errorf("%s was asked for, and is not needed for an answer", r.Path)
 		}
 		all := r.Path + "\n" + string(r.Body)
 		for k, vs := range r.Header {
