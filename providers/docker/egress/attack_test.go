@@ -59,6 +59,9 @@ func requestAttacks() []attack {
 		r("tabs for blanks", request("CONNECT\t"+okTarget+"\tHTTP/1.1", host), 400, reason.BadRequestLine),
 		r("empty line in front", append([]byte("\r\n"), connectAttack(okTarget)...), 400, reason.BadRequestLine),
 
+		r("byte order mark in front", append([]byte("\xef\xbb\xbf"), connectAttack(okTarget)...), 400, reason.BadRequestLine),
+		r("a control character of eight bits", connectAttack("\xc2\x9b2Jevil.example:443"), 400, reason.BadRequestLine),
+
 		r("another host", connectAttack("evil.example:443"), 403, reason.HostNotDeclared),
 		r("a name below the declared one", connectAttack("x."+okTarget), 403, reason.HostNotDeclared),
 		r("the declared name as a prefix", connectAttack(vendorName+".evil.example:443"), 403, reason.HostNotDeclared),
@@ -80,12 +83,20 @@ func requestAttacks() []attack {
 		r("a sign before the port", connectAttack(vendorName+":+443"), 400, reason.BadPort),
 		r("a leading zero", connectAttack(vendorName+":0443"), 400, reason.BadPort),
 
+		r("two targets in one", connectAttack(okTarget+",evil.example:443"), 400, reason.BadTarget),
+		r("two ports", connectAttack(okTarget+":22"), 400, reason.BadTarget),
+		r("blank before the port", connectAttack(vendorName+": 443"), 400, reason.BadRequestLine),
+
 		r("Host names another", request(line, "Host: evil.example:443"), 400, reason.HostDiffers),
 		r("two Hosts, the second another", request(line, host, "Host: evil.example:443"), 400, reason.HostTwice),
+		r("a list of Hosts", request(line, "Host: "+okTarget+", evil.example:443"), 400, reason.HostDiffers),
+		r("an empty Host", request(line, "Host:"), 400, reason.HostDiffers),
+		r("a field's name in eight bits", request(line, host, "H\xf6st: evil.example:443"), 400, reason.BadHeader),
 		r("no Host", request(line), 400, reason.HostMissing),
 		r("second CONNECT behind the first", append(connectAttack(okTarget), connectAttack("evil.example:443")...), 400, reason.EarlyData),
 		r("hello behind the request", append(connectAttack(okTarget), 22, 3, 1, 2, 0, 1), 400, reason.EarlyData),
 		r("body by length", append(request(line, host, "Content-Length: 4"), "data"...), 400, reason.HasBody),
+		r("length twice in one field", request(line, host, "Content-Length: 0, 0"), 400, reason.HasBody),
 		r("body in chunks", append(request(line, host, "Transfer-Encoding: chunked"), "0\r\n\r\n"...), 400, reason.HasBody),
 		r("length and chunks", request(line, host, "Content-Length: 0", "Transfer-Encoding: chunked"), 400, reason.HasBody),
 		r("chunks hidden by a blank", request(line, host, "Transfer-Encoding : chunked"), 400, reason.BadHeader),
@@ -114,7 +125,7 @@ func helloAttacks(t *testing.T) []attack {
 	h := func(name string, send []byte, why reason.Reason) attack {
 		return attack{name: name, send: send, why: why}
 	}
-	retry := retryRequest()
+	retry, warning := retryRequest(), []byte{21, 3, 3, 0, 2, 1, 112}
 	change := []byte{20, 3, 3, 0, 1, 1}
 	return []attack{
 		h("another name", evil, reason.SNIDiffers),
@@ -150,6 +161,8 @@ func helloAttacks(t *testing.T) []attack {
 		h("second hello at once", append(bytes.Clone(right), evil...), reason.DataBeforeAnswer),
 		h("change and second hello at once", append(append(bytes.Clone(right), change...), evil...), reason.DataBeforeAnswer),
 		h("data before the answer", append(bytes.Clone(right), 23, 3, 3, 0, 1, 0), reason.DataBeforeAnswer),
+		{name: "an alert that carries data, before the answer", send: right, answer: warning, then: append([]byte{21, 3, 3, 0, 200}, bytes.Repeat([]byte("evil"), 50)...), why: reason.HelloMalformed},
+		{name: "alerts without end, before the answer", send: right, answer: warning, then: bytes.Repeat(warning, 5), why: reason.HelloMalformed},
 		{name: "asked again: another name", send: right, answer: retry, then: evil, why: reason.SNIDiffers},
 		{name: "asked again: another name behind a change", send: right, answer: retry, then: append(bytes.Clone(change), records(evil, 3)...), why: reason.SNIDiffers},
 		{name: "asked again: ECH", send: right, answer: retry, then: withExtension(right, 0xfe0d, []byte{1}), why: reason.ECH},
@@ -205,6 +218,9 @@ func TestAttackRequest(t *testing.T) {
 			}
 			if rest, _ := io.ReadAll(c); len(rest) > 0 {
 				t.Errorf("something follows the answer: %q", rest)
+			}
+			if i := strings.IndexFunc(string(body)+resp.Status, func(r rune) bool { return r >= 0x7f || r < ' ' && r != '\n' }); i >= 0 {
+				t.Errorf("the answer has something for a terminal: %q", body)
 			}
 			p.awaitReason(a.why)
 			if lookups, dials := p.seen(); len(lookups)+len(dials) > 0 {

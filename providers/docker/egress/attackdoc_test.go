@@ -38,6 +38,13 @@ func otherAttacks() [][4]string {
 		{"an upload above the declared bytes, over many tunnels", "64 MiB and more", "what does not fit stays, the run ends: `upload_limit`", "TestUploadLimitEndsAllUploads, TestBulkKeepsTheBudget"},
 		{"a reader that never reads, to fill the proxy's memory", "CONNECT, hello, then nothing read", "one buffer per direction; the server waits", "TestSlowReaderHoldsOneBuffer"},
 		{"a half-close, to make a torn answer look whole", "FIN, RST", "passed on as what it is", "TestHalfCloseIsPassedOn, TestResetIsPassedOn"},
+		{"a request or a hello byte by byte, to hold a place for ever", "one byte every 20 ms", "408 `head_too_slow`, closed `hello_too_slow`: the whole is bounded", "TestAttackDrip"},
+		{"an urgent byte inside the target and inside the hello's name", "MSG_OOB", "no part of what is read; forwarded is exactly what was checked", "TestAttackUrgent"},
+		{"the allowed target behind a refusal, on the same connection", "two CONNECTs", "one answer; nothing is dialled", "TestAttackBehindRefusal"},
+		{"a server that speaks first, to receive without a hello", "CONNECT, then nothing", "none of it passes; `hello_too_slow`", "TestAttackServerSpeaksFirst"},
+		{"a request and a FIN, to listen to the server", "CONNECT, FIN", "none of it passes; `unused`", "TestAttackFINBehindRequest"},
+		{"lines of its own, or a terminal's commands, in the log", "hellos whose name has quotes, line feeds, ESC, CSI in eight bits, a bidirectional override", "one line of ASCII for each", "TestAttackLog, FuzzEntry"},
+		{"connections that say nothing, to hold places", "connects", "left to the kernel for a second, then 408 `head_too_slow`", "TestSilentConnectionIsBounded"},
 		{"hours of silence, to be cut off", "nothing", "the tunnel stands", "TestSilenceOfHours"},
 	}
 }

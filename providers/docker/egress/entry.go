@@ -3,6 +3,7 @@ package egress
 import (
 	"encoding/json"
 	"strconv"
+	"unicode/utf16"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
@@ -50,8 +51,8 @@ type Entry struct {
 	Counts map[reason.Reason]int64 `json:"counts,omitempty"`
 }
 
-// appendEntry appends an entry as encoding/json writes it, without the reflection: every tunnel writes
-// two.
+// appendEntry appends an entry as encoding/json writes it, in ASCII alone and without the reflection: every
+// tunnel writes two.
 func appendEntry(b []byte, e Entry) []byte {
 	text := func(name, value string) {
 		if value != "" {
@@ -83,7 +84,7 @@ func appendEntry(b []byte, e Entry) []byte {
 	if len(e.Counts) > 0 {
 		counts, err := json.Marshal(e.Counts) // sorted
 		if err == nil {                       // numbers by strings have a JSON form
-			b = append(append(b, `,"counts":`...), counts...)
+			b = appendASCII(append(b, `,"counts":`...), counts)
 		}
 	}
 	return append(b, '}')
@@ -97,8 +98,25 @@ func appendString(b []byte, s string) []byte {
 			if err != nil { // a string has a JSON form
 				quoted = []byte(`""`)
 			}
-			return append(b, quoted...)
+			return appendASCII(b, quoted)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
+}
+
+// appendASCII escapes what the library leaves in JSON as it is. The agent chooses names, and whoever prints the
+// log is not to have a terminal act on them: on DEL, on control characters of eight bits, on a change of the
+// direction of writing.
+func appendASCII(b, quoted []byte) []byte {
+	const hex = "0123456789abcdef"
+	for _, r := range string(quoted) {
+		if r < 0x7f {
+			b = append(b, byte(r))
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			b = append(b, '\\', 'u', hex[u>>12], hex[u>>8&15], hex[u>>4&15], hex[u&15])
+		}
+	}
+	return b
 }

@@ -286,6 +286,12 @@ func (l *lines) len() int {
 	return l.buf.Len()
 }
 
+func (l *lines) bytes() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.buf.Bytes())
+}
+
 // hello are the bytes of a real ClientHello.
 func helloBytes(t *testing.T, cfg *tls.Config) []byte {
 	t.Helper()

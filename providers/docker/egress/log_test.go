@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
@@ -185,21 +188,30 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// FuzzEntry: the written form is the library's.
+// FuzzEntry: what is written says what the library's form says, and no terminal acts on any of it.
 func FuzzEntry(f *testing.F) {
 	f.Add("a.example", "evil\x1b\"\\<\u2028\xff", int64(1), int64(0))
+	f.Add("\x7f\u009b2J", "\u202egnp.exe\U000e0041", int64(-1), int64(1))
 	f.Fuzz(func(t *testing.T, a, b string, m, n int64) {
 		e := Entry{Seq: uint64(m), Time: a, Event: Event(b), Invocation: a, Tunnel: uint64(max(n, 0)), Host: b, Port: int(m), Address: a,
 			Decision: b, Reason: reason.Reason(a), Decl: b, SNI: b, Up: m, Down: n, DurationMS: m, Error: b, Count: n}
 		if n != 0 {
 			e.Counts = map[reason.Reason]int64{reason.Reason(a): m, "z": n}
 		}
-		want, err := json.Marshal(e)
+		form, err := json.Marshal(e)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := appendEntry(nil, e); string(got) != string(want) {
-			t.Fatalf("%s\nwant\n%s", got, want)
+		got := appendEntry(nil, e)
+		if i := bytes.IndexFunc(got, func(r rune) bool { return r < ' ' || r >= 0x7f }); i >= 0 {
+			t.Fatalf("byte %d of %q is for a terminal", i, got)
+		}
+		var is, want any
+		if err := errors.Join(json.Unmarshal(got, &is), json.Unmarshal(form, &want)); err != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+		if diff := cmp.Diff(want, is); diff != "" {
+			t.Fatalf("%s\nwant\n%s\n%s", got, form, diff)
 		}
 	})
 }
