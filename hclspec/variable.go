@@ -243,6 +243,10 @@ func (ev *evaluator) assertion(b *section, sc *scope, severity hcl.DiagnosticSev
 	}
 	d := problem(summary, at, "%s\n\nThe condition is at %s.", text, cond.Expr.Range())
 	d.Severity = severity
+	refs, _ := ev.references(cond.Expr, sc)
+	if ctx := ev.context(refs, sc); !usesSensitive(cond.Expr, ctx) {
+		d.Expression, d.EvalContext = cond.Expr, ctx
+	}
 	return append(diags, d)
 }
 

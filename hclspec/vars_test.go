@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 )
 
 func TestTypedText(t *testing.T) {
@@ -108,5 +109,36 @@ invocation "each" {
 	}
 	if len(spec.Invocations) != 2 || spec.Invocations[0].Address != "invocation.each" || !spec.Invocations[1].Worktree.Unknown {
 		t.Errorf("one stands for all, and what depends on a missing value is unknown: %+v", spec.Invocations)
+	}
+}
+
+// TestValidationShowsValues: what a condition was about is shown, unless it is a secret.
+func TestValidationShowsValues(t *testing.T) {
+	const body = `
+variable "port" {
+  type = number
+  validation {
+    condition     = var.port < 65536
+    error_message = "Too large."
+  }
+}
+variable "token" {
+  sensitive = true
+  validation {
+    condition     = length(var.token) > 20
+    error_message = "Too short."
+  }
+}
+`
+	_, diags := loadFiles(t, map[string]string{"sandplan.hcl": head + body}, args("port=70000", "token=hunter2"))
+	if len(diags) != 2 {
+		t.Fatal(details(diags))
+	}
+	port := diags[0]
+	if v, more := port.Expression.Variables()[0].TraverseAbs(port.EvalContext); more.HasErrors() || !v.RawEquals(cty.NumberIntVal(70000)) {
+		t.Errorf("the value of var.port is %#v", v)
+	}
+	if diags[1].Expression != nil || diags[1].EvalContext != nil {
+		t.Error("a secret goes along with the diagnostic")
 	}
 }

@@ -79,8 +79,11 @@ func (a *app) oneOutput(u *ui, f outputFlags, outs map[string]hclspec.Output, na
 	o, found := outs[name]
 	if !found {
 		detail := fmt.Sprintf("The configuration has no output %q.", name)
-		if n := nearest(name, sortedNames(outs)); n != "" {
+		switch n := nearest(name, sortedNames(outs)); {
+		case n != "":
 			detail += fmt.Sprintf(" Did you mean %q?", n)
+		case len(outs) > 0 && len(outs) <= 10:
+			detail += " It has " + listed(sortedNames(outs)) + "."
 		}
 		u.report(hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "No such output", Detail: detail}})
 		return exitError

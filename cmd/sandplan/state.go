@@ -41,6 +41,7 @@ func (a *app) stateCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:     "list [options] [ADDRESS…]",
 		Short:   "Addresses of the objects",
+		Long:    "Addresses of the objects that sandplan has made. Images that vendors and runners pin are somebody else's and carry no label: plan, drift and run compare and count them, and no list has them.",
 		Example: "sandplan state list invocation.login",
 		RunE:    a.action(func(cmd *cobra.Command, args []string) int { return a.stateList(cmd.Context(), f, args) }),
 	}
@@ -48,7 +49,7 @@ func (a *app) stateCommand() *cobra.Command {
 	list.Flags().StringVar(&f.id, "id", "", "only the object whose engine `id` begins like this")
 	show := &cobra.Command{
 		Use:     "show [options] ADDRESS",
-		Short:   "One object, with its settings",
+		Short:   "One object, or all of an invocation, with settings",
 		Example: "sandplan state show invocation.review.agent",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

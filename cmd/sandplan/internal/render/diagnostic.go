@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -178,6 +179,32 @@ func (p *page) values(d *hcl.Diagnostic) {
 		}
 		p.line(plain, lead, v.Name, " ", v.Text)
 	}
+	if call := Called(d); call != "" {
+		p.line(plain, "      while calling ", call)
+	}
+}
+
+// Called is the function that failed, with the names of its parameters; "" where none did.
+func Called(d *hcl.Diagnostic) string {
+	call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d)
+	if !ok || call.CalledFunctionName() == "" {
+		return ""
+	}
+	var names []string
+	for ctx := d.EvalContext; ctx != nil; ctx = ctx.Parent() {
+		f, known := ctx.Functions[call.CalledFunctionName()]
+		if !known {
+			continue
+		}
+		for _, p := range f.Params() {
+			names = append(names, p.Name)
+		}
+		if v := f.VarParam(); v != nil {
+			names = append(names, v.Name+"...")
+		}
+		break
+	}
+	return call.CalledFunctionName() + "(" + strings.Join(names, ", ") + ")"
 }
 
 // NamedValue is what a name in a failing expression stands for.

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
 // expression parses a piece of the example, as the loader has it in diagnostics.
@@ -115,6 +117,22 @@ func TestValuesOfSensitiveVariables(t *testing.T) {
 	got := e.renderer().Diagnostics(hcl.Diagnostics{d})
 	if strings.Contains(got, "hunter2") || !strings.Contains(got, "var.minutes has a sensitive value") {
 		t.Errorf("rendered:\n%s", got)
+	}
+}
+
+// TestFailedCall: a function that failed is shown with the names of its parameters.
+func TestFailedCall(t *testing.T) {
+	const src = `regex(var.pattern, "a")`
+	expr, diags := hclsyntax.ParseExpression([]byte(src), "x.hcl", hcl.InitialPos)
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	ctx := (&hcl.EvalContext{Functions: map[string]function.Function{"regex": stdlib.RegexFunc}}).NewChild()
+	ctx.Variables = map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{"pattern": cty.StringVal("(")})}
+	_, diags = expr.Value(ctx)
+	got := (&Renderer{Sources: map[string][]byte{"x.hcl": []byte(src)}}).Diagnostics(diags)
+	if want := "      where var.pattern is \"(\"\n      while calling regex(pattern, string)\n"; !strings.Contains(got, want) {
+		t.Errorf("no %q in:\n%s", want, got)
 	}
 }
 
