@@ -37,7 +37,7 @@ func openPlace(path string, flags uint64) (int, error) {
 		return -1, fmt.Errorf("%q is not a clean absolute path", path)
 	}
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	for {
+	for try := 1; ; try++ {
 		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
 		switch {
 		case err == nil && flags&unix.O_PATH != 0:
@@ -53,8 +53,10 @@ func openPlace(path string, flags uint64) (int, error) {
 			return fd, nil
 		case err == nil:
 			return fd, nil
-		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
+		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) && try < openTries:
 			continue // EAGAIN: a rename on the way; the kernel asks to look again
+		case errors.Is(err, unix.EAGAIN):
+			return -1, fmt.Errorf("look at %s: somebody has a lease of it, or renames it again and again", path)
 		case errors.Is(err, unix.ELOOP):
 			return -1, symlinkIn(path)
 		case errors.Is(err, unix.ENOSYS):
@@ -64,6 +66,10 @@ func openPlace(path string, flags uint64) (int, error) {
 		}
 	}
 }
+
+// openTries is how often that is done: far more often than anybody renames by chance. A lease of the file, which
+// somebody may keep for a minute and take anew, is told in the same way, and not waited for.
+const openTries = 1000
 
 // symlinkIn names the first component of a path that is a symlink. It is only for the message: the
 // refusal stands whatever it finds.

@@ -147,6 +147,7 @@ func newProfile() *seccompProfile {
 func agentProfile(unixSockets bool) *seccompProfile {
 	p := newProfile()
 	p.allow(runtimeCalls)
+	p.descriptors()
 	p.allow(programCalls)
 	p.allowOld(oldCalls)
 	p.modes()
@@ -160,12 +161,42 @@ func agentProfile(unixSockets bool) *seccompProfile {
 func proxyProfile() *seccompProfile {
 	p := newProfile()
 	p.allow(runtimeCalls)
+	p.descriptors()
 	p.allowOld([]string{"arch_prctl"})
 	p.allow([]string{"openat"}, noBits(2, openCreates))
 	p.processes()
 	p.inetSockets()
 	p.missing(missingCalls)
 	return p
+}
+
+// Commands of fcntl. Those that every Unix has are below fcntlLinux; of Linux's own, what programs use.
+const (
+	fcntlLinux    = 1 << 10
+	fcntlMask     = 1<<32 - 1 // the kernel looks at no more of the argument
+	dupfdCloexec  = 1030
+	setPipeSize   = 1031
+	getPipeSize   = 1032
+	addSeals      = 1033
+	getSeals      = 1034
+	dupfdQuery    = 1027
+	createdQuery  = 1028
+	getLease      = 1025
+	getRWHint     = 1035
+	setRWHint     = 1036
+	getFileRWHint = 1037
+	setFileRWHint = 1038
+)
+
+// descriptors lets a program do with descriptors what it needs, and take no lease or delegation of a file
+// (F_SETLEASE, F_SETDELEG): whoever opens that file then, on the host too, waits for as long as a minute, again and
+// again, and a read-only worktree is enough to take one.
+func (p *seccompProfile) descriptors() {
+	p.allow([]string{"fcntl"}, masked(1, fcntlMask&^(fcntlLinux-1), 0))
+	for _, command := range []uint64{dupfdCloexec, setPipeSize, getPipeSize, addSeals, getSeals, dupfdQuery, createdQuery, getLease,
+		getRWHint, setRWHint, getFileRWHint, setFileRWHint} {
+		p.allow([]string{"fcntl"}, masked(1, fcntlMask, command))
+	}
 }
 
 const (

@@ -21,7 +21,7 @@ var runtimeCalls = []string{
 	"setgroups", "setpgid", "setresgid", "setresuid", "setrlimit", "setsid", "setuid", "sysinfo", "uname",
 	// descriptors
 	"close", "close_range", "dup", "dup3", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "eventfd2",
-	"faccessat", "faccessat2", "fadvise64", "fchdir", "chdir", "fcntl", "flock", "fstat", "fstatfs", "getcwd",
+	"faccessat", "faccessat2", "fadvise64", "fchdir", "chdir", "flock", "fstat", "fstatfs", "getcwd",
 	"getdents64", "ioctl", "lseek", "newfstatat", "pipe2", "ppoll", "pread64", "preadv", "preadv2", "pselect6",
 	"pwrite64", "pwritev", "pwritev2", "read", "readlinkat", "readv", "sendfile", "splice", "statfs", "statx", "tee",
 	"umask", "write", "writev",

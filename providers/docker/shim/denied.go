@@ -63,6 +63,7 @@ func deniedCalls(unixSockets bool) []deniedCall {
 		{name: "fchmodat(set-gid)", nr: unix.SYS_FCHMODAT, args: [6]uintptr{minusOne, at, setgid}},
 		{name: "fchmodat2(set-uid)", nr: unix.SYS_FCHMODAT2, args: [6]uintptr{minusOne, at, setuid}},
 		{name: "mknodat(set-uid)", nr: unix.SYS_MKNODAT, args: [6]uintptr{minusOne, at, unix.S_IFREG | setuid}},
+		{name: "fcntl(F_SETLEASE)", nr: unix.SYS_FCNTL, args: [6]uintptr{minusOne, unix.F_SETLEASE, unix.F_WRLCK}},
 		{name: "openat(O_CREAT, set-uid)", nr: unix.SYS_OPENAT, args: [6]uintptr{minusOne, at, unix.O_CREAT | unix.O_WRONLY, setuid}},
 		{name: "openat(O_TMPFILE, set-gid)", nr: unix.SYS_OPENAT, args: [6]uintptr{minusOne, at, unix.O_TMPFILE | unix.O_WRONLY, setgid}},
 	}

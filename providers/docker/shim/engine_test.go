@@ -113,7 +113,7 @@ func (l *lab) load(ctx context.Context) error {
 		{Path: "/noexec", Mode: 0o644, Content: []byte("not a program")},
 		{Path: "/script", Mode: 0o755, Content: []byte("#!/absent/interpreter\n")},
 	}}
-	for path, pkg := range map[string]string{"/.sandplan/sandplan": "./testdata/sandplan", "/agent": "../../../testfixtures/agent", "/bin/attack": "./testdata/attack"} {
+	for path, pkg := range map[string]string{"/.sandplan/sandplan": "./testdata/sandplan", "/agent": "../../../testfixtures/agent", "/bin/attack": "./testdata/attack", "/bin/hostile": "./testdata/hostile"} {
 		out := filepath.Join(dir, filepath.Base(path))
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

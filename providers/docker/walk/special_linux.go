@@ -113,12 +113,17 @@ func openBelow(dir int, name string, flags uint64) (int, error) {
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV})
 }
 
-// openAgain repeats what the kernel asks to repeat: EAGAIN is a rename on the way.
+// openTries is how often what the kernel asks to repeat is repeated: far more often than anybody renames by chance.
+const openTries = 1000
+
+// openAgain repeats what the kernel asks to repeat: EAGAIN is a rename on the way. It is also a lease that somebody
+// has of the file, who may keep it for a minute, and take it anew: that is not waited for.
 func openAgain(dir int, name string, how *unix.OpenHow) (int, error) {
-	for {
+	for try := 1; ; try++ {
 		fd, err := unix.Openat2(dir, name, how)
-		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
-			return fd, err
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) && try < openTries {
+			continue
 		}
+		return fd, err
 	}
 }

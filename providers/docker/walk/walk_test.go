@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandplan/sandplan/planner"
 )
 
@@ -189,8 +191,18 @@ func TestHostileTrees(t *testing.T) {
 			}
 			return nil
 		}, "", 3, "what is read has a bound"},
-		"loop":   {func(r string) error { return os.Symlink(".", r+"/loop") }, "", 0, "symlinks are not followed"},
-		"FIFO":   {func(r string) error { return syscall.Mkfifo(r+"/f", 0o600) }, "", 0, "nobody ever opens the other end"},
+		"loop": {func(r string) error { return os.Symlink(".", r+"/loop") }, "", 0, "symlinks are not followed"},
+		"FIFO": {func(r string) error { return syscall.Mkfifo(r+"/f", 0o600) }, "", 0, "nobody ever opens the other end"},
+		"leased": {func(r string) error {
+			f, err := os.Create(r + "/leased")
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { f.Close() })
+			// Whoever opens it waits for up to 45 s, and one who does not want to wait is told to try again.
+			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+			return err
+		}, "", 1, "it is told by its times, like what may not be read"},
 		"newest": {func(r string) error { return os.Symlink("/etc/shadow", r+"/.mcp.json") }, "", 0, "guarded, and not followed"},
 	} {
 		t.Run(name, func(t *testing.T) {
