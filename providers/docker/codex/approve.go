@@ -12,10 +12,11 @@ import (
 // Codex says beforehand, with the same identifier.
 
 // patch is what is known of the patches of one identifier. The model chooses it, and may choose it twice:
-// then what is known of all of them counts for each.
+// then what is known of all of them counts for each, and each needs an agreement of its own.
 type patch struct {
-	paths    []string
-	accepted bool
+	paths   []string
+	granted []string // the paths that the last agreement was about
+	agreed  int      // agreements that no patch has used
 }
 
 // fileChange is an item about files, or a notification of what became of one.
@@ -60,14 +61,15 @@ func (t *turn) learn(method string, params json.RawMessage) error {
 		t.patches[p.Item.ID] = known
 	}
 	if method == "item/completed" && p.Item.Status == "completed" {
-		if !known.accepted {
+		if known.agreed == 0 {
 			return fmt.Errorf("a patch of %s was applied without asking", quoted(p.Item.paths()))
 		}
 		for _, path := range p.Item.paths() {
-			if !slices.Contains(known.paths, path) {
-				return fmt.Errorf("a patch was applied to %s, and asked for was %s", strconv.Quote(path), quoted(known.paths))
+			if !slices.Contains(known.granted, path) {
+				return fmt.Errorf("a patch was applied to %s, and asked for was %s", strconv.Quote(path), quoted(known.granted))
 			}
 		}
+		known.agreed--
 	}
 	known.paths = append(known.paths, p.Item.paths()...)
 	return nil
@@ -87,7 +89,8 @@ func (t *turn) approve(m message) error {
 		t.events.put(event{"type": "error", "message": "sandplan refuses a patch: " + err.Error()})
 		return t.conn.answer(m.ID, event{"decision": "decline"})
 	}
-	known.accepted = true
+	known.granted = slices.Clone(known.paths)
+	known.agreed++
 	return t.conn.answer(m.ID, event{"decision": "accept"})
 }
 

@@ -34,6 +34,8 @@ func patchPlays() map[string][]string {
 		"patch twice":          {started("a", outside), started("a", inside), ask("a")},
 		"patch with a root":    {started("a", inside), ask("a", `,"grantRoot":"/"`)},
 		"patch without asking": {started("a", inside), done("a", inside)},
+		"patch once more":      {started("a", inside), ask("a"), done("a", inside), started("a", inside), done("a", inside)},
+		"patch grows":          {started("a", inside), ask("a"), started("a", outside), done("a", inside+","+outside)},
 		"patch of more":        {started("a", inside), ask("a"), done("a", inside+","+change("$DIR/other"))},
 	}
 }
@@ -54,6 +56,8 @@ func TestPatches(t *testing.T) {
 		{"patch twice", "an identifier that the model uses again", "decline", "/tmp/planted", 0},
 		{"patch with a root", "leave for more than this patch", "decline", "leave to write", 0},
 		{"patch without asking", "the agreement is not kept", "", "without asking", 1},
+		{"patch once more", "an agreement is for one patch, and the identifier is the model's", "accept", "without asking", 1},
+		{"patch grows", "what was said after the agreement is no part of it", "accept", "asked for was", 1},
 		{"patch of more", "the agreement is not kept", "accept", "asked for was", 1},
 	} {
 		t.Run(c.play, func(t *testing.T) {
