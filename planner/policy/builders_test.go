@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,5 +40,33 @@ func TestCheckPrompt(t *testing.T) {
 		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s: %v, want %q in it", c.reason, err, c.fails)
 		}
+	}
+}
+
+// TestSmallestDifferenceOfARunner: no two of these commands may pass for each other.
+func TestSmallestDifferenceOfARunner(t *testing.T) {
+	seen := map[string][]string{}
+	for _, argv := range [][]string{
+		{"npm", "test", "--", "--run"}, {"npm", "test", "--", "--run", ""}, {"npm", "test", "--", "--run "}, {"npm", "test", "--", " --run"}, {"npm", "test", "-- --run"},
+		{"npm", "test", "--run", "--"}, {"npm", "test", "--", "--Run"}, {"npm", "test", "--", "--run\n"}, {"npm", "test", "--", "--run\r"}, {"npm", "test", "--", "--run\t"},
+		{"npm", "test", "--", "--run\u00a0"}, {"npm", "test", "--", "--run\u200b"}, {"npm", "test", "--", "--r\u0075\u0308n"}, {"npm", "test", "--", "--r\u00fcn"},
+		{"npm", "test", "--", "--rцn"}, {"npm", "test", "--", "‐-run"}, {"npm", "test", "--", "--run\ufeff"}, {"npm", "test", "--", `--run\u0000`}, {"npm", "test", "--", "<run>"},
+		{"npm", "test", "--", `\u003crun\u003e`}, {"npm", "test", "--"}, {"npm", "test"}, {"npm"}, {"./npm", "test"}, {"/usr/bin/npm", "test"}, {"npm", "te", "st"}, {"npm", "\"test\""},
+		{"npm", "$(test)"}, {"npm", "`test`"}, {"npm", "test;"}, {"npm", "*"}, {"npm", "null"}, {"npm", "1"}, {"npm", "1.0"}, {"npm", "[\"test\"]"}, {"npm", "test\",\"x"}, {"npm", "test", "x"},
+	} {
+		s := fullSpec()
+		phaseOf(s, "fix").Runners[0].Argv = set(argv, 61)
+		c, err := SealRunner(s, "invocation.local_fix", "test")
+		if err != nil {
+			t.Errorf("%q: %v", argv, err)
+			continue
+		}
+		if got := c.Argv(); !slices.Equal(got, argv) {
+			t.Errorf("%q becomes %q", argv, got)
+		}
+		if other, taken := seen[c.Digest()]; taken {
+			t.Errorf("%q passes for %q", argv, other)
+		}
+		seen[c.Digest()] = argv
 	}
 }
