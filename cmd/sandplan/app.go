@@ -54,7 +54,8 @@ type app struct {
 
 	global globalFlags
 	cwd    string
-	shown  *ui // of the command that runs
+	shown  *ui      // of the command that runs
+	added  []string // what the environment put on the command line, in words
 	log    *slog.Logger
 	code   int // of the command that ran
 }
@@ -74,7 +75,7 @@ type globalFlags struct {
 
 // main runs one command line and returns its exit code.
 func (a *app) main(args []string) int {
-	a.shown = nil
+	a.shown, a.added = nil, nil
 	wrongLog := a.openLog()
 	if asksCompletion(args) {
 		a.cwd, _ = a.getwd() // without one there is nothing to complete from
@@ -189,7 +190,11 @@ func (a *app) fail(err error) int {
 		return exitError
 	}
 	help := strings.TrimSpace("sandplan " + u.command)
-	a.ui().printErr(a.ui().err.Usage(u.message, help))
+	message := u.message
+	if len(a.added) > 0 { // nobody finds a mistake on a line that they have not typed
+		message += " (" + strings.Join(a.added, "; ") + ")"
+	}
+	a.ui().printErr(a.ui().err.Usage(message, help))
 	switch u.command {
 	case "run", "dispatch", "verify":
 		return a.refused(a.ui(), "the command line is wrong")

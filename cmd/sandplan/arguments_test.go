@@ -84,6 +84,7 @@ func TestUsage(t *testing.T) {
 		{"plan -parallelism=many", 1, "is to be a number", "what is let pass has to be right all the same"},
 		{"fmt absent", 2, "Cannot read absent", "a file's name is written as it is"},
 		{"show absent", 1, "There is no file absent. A plan is saved by", "no such plan"},
+		{"run -timeout=5m invocation.x", 125, "set it in its invocation block", "what docker run takes"},
 		{"apply .", 1, "sandplan -chdir=. apply", "a directory is a habit from other tools"},
 		{"show .", 1, "sandplan -chdir=. show", "a directory is a habit from other tools"},
 		{"graph -type=plan", 1, "-plan=FILE", "an option that Terraform has"},

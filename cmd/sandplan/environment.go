@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,8 +27,20 @@ func (a *app) environmentArgs(root *cobra.Command, args []string) ([]string, err
 			return nil, misuse(name(cmd), "%s=%s cannot be split into words: %v", variable, text, err)
 		}
 		extra = append(extra, words...)
+		a.added = append(a.added, fmt.Sprintf("%s added %s", variable, strings.Join(optionNames(words), " ")))
 	}
 	return slices.Concat(args[:at], extra, args[at:]), nil
+}
+
+// optionNames are the options among words, without their values, which may be secret.
+func optionNames(words []string) []string {
+	var out []string
+	for _, w := range words {
+		if name, _, _ := strings.Cut(w, "="); strings.HasPrefix(name, "-") {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // commandAt is the command that a command line names, and the place behind its last word.

@@ -69,6 +69,8 @@ func flagHabit(command, flag string) string {
 		return "a plan asks nothing; it is one of apply and destroy"
 	case command == "validate" && (flag == "var" || flag == "var-file"):
 		return "what it says holds whatever the variables are"
+	case command == "run" && (flag == "timeout" || flag == "env" || flag == "user" || flag == "memory"):
+		return "whatever bounds an agent is declared: set it in its invocation block, and apply"
 	case command == "graph" && flag == "type":
 		return "a picture is always of what is declared; -plan=FILE draws a saved plan"
 	}

@@ -184,7 +184,7 @@ func (a *app) readPrompt(u *ui, from string) ([]byte, error) {
 		b, err = readLimited(from, policy.MaxPrompt+1)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the prompt: %w", err)
+		return nil, fmt.Errorf("cannot read the prompt from %s: %w", from, plainPathError(err))
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, fmt.Errorf("the prompt from %s is empty", from)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/sandplan/sandplan/hclspec"
 )
@@ -83,7 +84,7 @@ func SealRunner(s *hclspec.Spec, addr, runner string) (Command, error) {
 	}
 	i := slices.IndexFunc(p.phase.Runners, func(r hclspec.Runner) bool { return r.Name == runner })
 	if i < 0 {
-		return Command{}, fmt.Errorf("phase.%s has no runner %q", p.phase.Name, runner)
+		return Command{}, fmt.Errorf("phase.%s has no runner %q; %s", p.phase.Name, runner, runnersOf(p.phase))
 	}
 	r := p.phase.Runners[i]
 	c := p.command()
@@ -92,6 +93,18 @@ func SealRunner(s *hclspec.Spec, addr, runner string) (Command, error) {
 	c.env = joinEnv(base(s, r.Image.V), declared(p.invocation.Env))
 	c.digest = c.sum()
 	return c, nil
+}
+
+// runnersOf says which runners a phase has, for somebody who named another one.
+func runnersOf(p hclspec.Phase) string {
+	if len(p.Runners) == 0 {
+		return "a phase block of its own can declare runners"
+	}
+	var names []string
+	for _, r := range p.Runners {
+		names = append(names, r.Name)
+	}
+	return "it has " + strings.Join(names, ", ")
 }
 
 // parts are one invocation with what it refers to.

@@ -59,6 +59,9 @@ func TestEnvironmentIsComplete(t *testing.T) {
 			{"CI", "1"}, {"HOME", "/home/agent"}, {"MODE", "invocation"}, {"PATH", defaultPath},
 		}, "the invocation wins over its vendor"},
 	}
+	if _, err := SealRunner(s, "invocation.local_fix", "tset"); err == nil || !strings.Contains(err.Error(), `has no runner "tset"; it has test`) {
+		t.Errorf("a runner that there is not: %v", err)
+	}
 	r, err := SealRunner(s, "invocation.local_fix", "test")
 	if err != nil {
 		t.Fatal(err)

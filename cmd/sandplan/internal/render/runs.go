@@ -71,7 +71,9 @@ func (r *Renderer) RunRecord(rec *launch.Record) string {
 	if rec.Report != nil {
 		row("Proof", plural(len(rec.Report.Checks), "check")+" from the inside before the prompt")
 	}
-	row("Compared", plural(len(rec.Objects), "object")+" with the declaration before the start")
+	if len(rec.Objects) > 0 {
+		row("Compared", plural(len(rec.Objects), "object")+" with the declaration before the start")
+	}
 	row("Left", rec.Unsettled)
 	files := rec.Files()
 	for _, what := range sortedKeys(files) {
