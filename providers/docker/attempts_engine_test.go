@@ -51,6 +51,7 @@ type victim struct {
 	bridge, uplink string // names of interfaces
 	shim, shimDir  string // the volume, and where it is
 	layer          string // of the agent
+	second         string // a network that has the name of the agent's
 }
 
 func newVictim(t *testing.T, pool string) *victim {

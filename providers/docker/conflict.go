@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sort"
-	"strings"
 
 	"github.com/containerd/errdefs"
 
@@ -14,8 +13,7 @@ import (
 // foreign are the objects that are named as ours are and are not ours: some of them may stand where one
 // of ours will be. conflictsFor says which, once it is known what is wanted.
 //
-// A name alone makes nobody ours and nobody foreign: labels do the one, a wanted name the other. So
-// what another scope of ours made under its own name is left out, and all the rest is told.
+// A name alone makes nobody ours and nobody foreign: labels do the one, a wanted name the other.
 func (l *look) foreign() []planner.Conflict {
 	var out []planner.Conflict
 	bridges := map[string]bool{}
@@ -29,7 +27,7 @@ func (l *look) foreign() []planner.Conflict {
 			name := treeName(v)
 			if ownName.MatchString(name) {
 				out = append(out, planner.Conflict{Kind: planner.Kind(list), Name: name, ID: treeID(v),
-					Detail: fmt.Sprintf("is taken by a %s that is not sandplan's: %s (%s); rename or remove it", list, name, shortID(treeID(v)))})
+					Detail: fmt.Sprintf("is taken by a %s that is not this scope's: %s (%s); rename or remove it", list, name, shortID(treeID(v)))})
 			}
 			if list == listNetworks && ownBridge.MatchString(bridge) {
 				out = append(out, planner.Conflict{Kind: planner.Kind(list), Name: bridge, ID: treeID(v),
@@ -51,14 +49,11 @@ func (l *look) foreign() []planner.Conflict {
 	return out
 }
 
-// recognised reports whether an object is this scope's, or another scope's under a name of that scope.
-// Another scope's labels under our name would be somebody's attempt to be overlooked.
+// recognised reports whether an object is this scope's. Labels of another scope excuse nobody: anybody can write
+// them, and no other scope has a reason to use a name that this one wants.
 func (l *look) recognised(v tree) bool {
 	id, ok := readIdentity(labelsOf(treeLabels(v)))
-	if !ok {
-		return false
-	}
-	return id.scope == l.scope || strings.HasPrefix(treeName(v), namePrefix(id.scope))
+	return ok && id.scope == l.scope
 }
 
 // conflictsFor are those foreign objects that have the name or the bridge of a wanted object.

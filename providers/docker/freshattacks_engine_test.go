@@ -46,6 +46,15 @@ func (v *victim) networkAttempts() []attempt {
 	joins := func(network string) func() (func(), error) {
 		return v.container(unique("fa-joins"), nil, container.HostConfig{NetworkMode: container.NetworkMode(network)}, false)
 	}
+	// Engines before 25 make it when they are asked not to look for the name.
+	second := func(labels map[string]string) func() (func(), error) {
+		return func() (func(), error) {
+			made, err := v.engine.post(v.t.Context(), "/networks/create", nil, map[string]any{"Name": name, "CheckDuplicate": false, "Labels": labels,
+				"IPAM": map[string]any{"Config": []any{map[string]any{"Subnet": "10.231.254.64/28"}}}})
+			v.second = treeID(made)
+			return func() { _ = v.engine.cli.NetworkRemove(context.Background(), treeID(made)) }, err
+		}
+	}
 	const stands = "stands on its bridge"
 	return []attempt{
 		{reason: "a macvlan network on the agent's bridge", want: stands, last: true,
@@ -57,16 +66,31 @@ func (v *victim) networkAttempts() []attempt {
 				v.net(unique("fa-from"), "", network.CreateOptions{Driver: "macvlan", ConfigFrom: &network.ConfigReference{Network: unique("fa-config")}}))},
 		{reason: "a second network with the agent's bridge", want: "bridge", refused: true,
 			do: v.net(unique("fa-bridge"), "10.231.254.48/28", network.CreateOptions{Options: map[string]string{optionBridge: v.bridge}})},
-		{reason: "a second network with the name of the agent's", want: "not sandplan's", refused: true, do: func() (func(), error) {
-			made, err := v.engine.post(v.t.Context(), "/networks/create", nil, map[string]any{"Name": name, "CheckDuplicate": false,
-				"IPAM": map[string]any{"Config": []any{map[string]any{"Subnet": "10.231.254.64/28"}}}})
-			return func() { _ = v.engine.cli.NetworkRemove(context.Background(), treeID(made)) }, err
-		}},
+		{reason: "a second network with the name of the agent's", want: "not this scope's", refused: true, do: second(nil)},
+		{reason: "the same with labels of a scope whose names begin as ours do, and the agent on it", want: "not this scope's", refused: true,
+			do: both(second(map[string]string{labelProject: v.scope().Project + "-" + v.scope().Workspace, labelWorkspace: "!"}), v.moveAgent)},
 		{reason: "a container on the agent's network by the beginning of its ID", want: "Containers", do: joins(v.network[:12])},
 		{reason: "the same by three digits", want: "Containers", refused: true, do: joins(v.network[:3])},
 		{reason: "a link to the agent, which gives it another name", refused: true,
 			do: v.container(unique("fa-link"), nil, container.HostConfig{NetworkMode: "bridge", Links: []string{v.agent + ":x"}}, false)},
 	}
+}
+
+// moveAgent puts the agent on the second network as it was on the first, so that the engine shows the same of it.
+func (v *victim) moveAgent() (func(), error) {
+	move := func(from, to string) error {
+		ctx, cli := context.WithoutCancel(v.t.Context()), v.engine.cli
+		if err := cli.NetworkDisconnect(ctx, from, v.agent, true); err != nil {
+			return err
+		}
+		settings := v.c.desired["invocation.one.agent"].(containerSpec).endpoints[0].settings
+		return cli.NetworkConnect(ctx, to, v.agent, &settings)
+	}
+	return func() {
+		if err := move(v.second, v.network); err != nil {
+			v.t.Error(err)
+		}
+	}, move(v.network, v.second)
 }
 
 // volumeAttempts reach into the volume with the program that every agent starts with, or into the agent's files.
