@@ -197,8 +197,8 @@ func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (*socket, reas
 	return nil, reason.DialFailed, last
 }
 
-// by is a context with a deadline that whoever dials watches: one of the library's would take a timer for each
-// dial.
+// by is a context with a deadline that the dialled socket watches. One that ends at its deadline would take a
+// timer and a place in the run's context besides, for each dial.
 type by struct {
 	context.Context
 	deadline time.Time

@@ -49,6 +49,12 @@ func TestDialEnds(t *testing.T) {
 			t.Errorf("%v, %v", c, err)
 		}
 	})
+	t.Run("at its bound, as a tunnel sets it", func(t *testing.T) {
+		start := time.Now()
+		if c, err := dial(by{t.Context(), start.Add(50 * time.Millisecond)}, at); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) > patience {
+			t.Errorf("%v, %v after %s", c, err, time.Since(start))
+		}
+	})
 	t.Run("with the run", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 		start := time.Now()

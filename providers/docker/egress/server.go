@@ -40,27 +40,10 @@ func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
 func dialOut() func(context.Context, netip.AddrPort) (net.Conn, error) {
 	var dials atomic.Uint32
 	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-		// A context that can be cancelled costs a goroutine for each dial, and four switches between the
-		// two. The deadline needs none, and the end of the run reaches the socket itself.
-		stop := func() bool { return true }
-		d := net.Dialer{KeepAliveConfig: keepAlive(dials.Add(1)), Control: func(_, _ string, c syscall.RawConn) error {
-			stop = context.AfterFunc(ctx, func() {
-				// It fails when the socket is closed, and then there is nothing to stop.
-				_ = c.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR) })
-			})
-			return nil
-		}}
-		conn, err := d.DialContext(deadlineOnly{ctx}, "tcp4", to.String())
-		stop()
-		return conn, err
+		d := net.Dialer{KeepAliveConfig: keepAlive(dials.Add(1))}
+		return d.DialContext(ctx, "tcp4", to.String())
 	}
 }
-
-// deadlineOnly is a context whose end is its deadline alone.
-type deadlineOnly struct{ context.Context }
-
-// Done implements context.Context.
-func (deadlineOnly) Done() <-chan struct{} { return nil }
 
 // keepAlive keeps routers on the way out from forgetting a tunnel in its silence. Tunnels that were opened
 // together must not ask together, and again every time: thousands of probes at once overflow the kernel's
