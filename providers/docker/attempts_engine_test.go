@@ -32,7 +32,7 @@ type attempt struct {
 // TestFreshAttacks is what was tried with the source at hand, to be told as no difference.
 func TestFreshAttacks(t *testing.T) {
 	t.Parallel()
-	v := newVictim(t, "10.231.208.0/20")
+	v := newVictim(t, "10.231.224.0/20")
 	if said, code := v.audit(t); code != drift.CodeClean {
 		t.Fatalf("as it was made, it differs: %s", said)
 	}

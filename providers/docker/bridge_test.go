@@ -61,7 +61,7 @@ func TestOverruledSettings(t *testing.T) {
 	e := openEngine(t)
 	s := testScope(t, e)
 	a := testInv.With(planner.PartNetwork)
-	d := testNetwork(s, a, 144)
+	d := testNetwork(s, a, 105)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	o := created(t, e, s, want, d)
 	this, all := e.options.Kernel, "/proc/sys/net/ipv4/conf/all/"
@@ -85,7 +85,7 @@ func TestOverruledSettings(t *testing.T) {
 		if fix := "sysctl -w net.ipv4.conf.all." + tc.setting; (err != nil) != (tc.differs != "") || err != nil && !strings.Contains(err.Error(), fix) {
 			t.Errorf("%s: putting it back says %v, want %q in it", tc.reason, err, fix)
 		}
-		more := testNetwork(s, "invocation.more.network", 152)
+		more := testNetwork(s, "invocation.more.network", 106)
 		if id, err := createNetwork(t.Context(), e, more.Name, more.request(), labelsFor(s, "test:/here", want)); tc.differs != "" && (err == nil || id != "") {
 			t.Errorf("%s: a network was made all the same: %q, %v", tc.reason, id, err)
 		} else if id != "" {

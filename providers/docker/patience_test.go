@@ -68,7 +68,7 @@ func TestWhatStaysIsWaitedForOnce(t *testing.T) {
 	e := openSocket(t, p.Socket)
 	s := testScope(t, e)
 	a := testInv.With(planner.PartNetwork)
-	d := testNetwork(s, a, 160)
+	d := testNetwork(s, a, 107)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
 	remove := func() { _ = exec.Command("ip", "link", "delete", d.Bridge).Run() }
 	t.Cleanup(remove)
