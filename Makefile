@@ -109,13 +109,14 @@ release: ## dist/: static linux binaries for amd64 and arm64, each built twice, 
 	scripts/release
 
 .PHONY: lint
-lint: ## gofmt, vet, staticcheck
+lint: ## gofmt, vet, staticcheck; and that what works anywhere builds elsewhere
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags '$(TAGS)' ./...
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sandplan
 
 .PHONY: engine
 engine:

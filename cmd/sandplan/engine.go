@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -53,6 +54,9 @@ func (a *app) open(ctx context.Context, host, dir string) (*docker.Engine, error
 		}
 		a.global.taken = taken(r)
 		return docker.Recorded(r), nil
+	}
+	if runtime.GOOS != "linux" { // worktrees, bridges and the binary in containers are the engine's own machine's
+		return nil, fmt.Errorf("sandplan needs Linux, on the machine of the engine, and this is %s; validate, fmt, graph, plan -base and whatever takes -engine=FILE work here, too", runtime.GOOS)
 	}
 	o := docker.Options{
 		Host: host, Getenv: a.getenv, Home: a.home, Origin: a.origin(dir), Version: a.version, Self: a.self,

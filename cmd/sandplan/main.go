@@ -17,33 +17,16 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/sandplan/sandplan/planner/policy"
-	"github.com/sandplan/sandplan/providers/docker"
-	"github.com/sandplan/sandplan/providers/docker/codex"
-	"github.com/sandplan/sandplan/providers/docker/egress"
-	"github.com/sandplan/sandplan/providers/docker/probe"
-	"github.com/sandplan/sandplan/providers/docker/shim"
 )
 
 // version is set when a release is built (-ldflags "-X main.version=…").
 var version = "0.1.0-dev"
 
 func main() {
-	// The same binary is the first process of agents, the proxy, what drives Codex, and the helper that sets up a bridge. These
-	// come before everything else: in there no flag, no environment variable and no configuration has a say.
+	// What runs in containers comes before everything else.
 	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "shim":
-			os.Exit(shim.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-		case "egress":
-			os.Exit(egress.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-		case policy.CodexCommand:
-			os.Exit(codex.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-		case policy.ProbeCommand:
-			os.Exit(probe.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
-		case "bridge":
-			os.Exit(docker.BridgeMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		if code, mine := inside(os.Args[1], os.Args[2:]); mine {
+			os.Exit(code)
 		}
 	}
 	// A command lives for a second or less: what it saves by not tidying up is more than the memory is worth.
