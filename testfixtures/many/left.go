@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,15 +22,19 @@ var kept = []struct {
 	{"images", []string{"docker", "image", "ls", "-aq"}},
 }
 
-// count counts all of it.
-func count() (map[string]int, error) {
-	out := map[string]int{}
+// lines are what there is of each, by what it is.
+type lines map[string]map[string]bool
+
+// count lists all of it.
+func count() (lines, error) {
+	out := lines{}
 	for _, k := range kept {
 		b, err := exec.Command(k.command[0], k.command[1:]...).Output()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.Join(k.command, " "), err)
 		}
 		table, seen := "", map[string]bool{}
+		out[k.what] = seen
 		for _, line := range strings.Split(string(b), "\n") {
 			if line == "" || strings.HasPrefix(line, "#") { // iptables-save writes the time as a comment
 				continue
@@ -38,17 +43,14 @@ func count() (map[string]int, error) {
 				table = line
 			}
 			// Once each: engine 20.10 adds its jump to DOCKER-USER twice when two networks are made at one moment.
-			if !seen[table+line] {
-				seen[table+line] = true
-				out[k.what]++
-			}
+			seen[table+line] = true
 		}
 	}
 	return out, nil
 }
 
 // back waits a moment for the kernel to take the last interfaces away, and compares.
-func back(before map[string]int) error {
+func back(before lines) error {
 	var wrong []string
 	for range 20 {
 		now, err := count()
@@ -57,17 +59,30 @@ func back(before map[string]int) error {
 		}
 		wrong = nil
 		for _, k := range kept {
-			if now[k.what] != before[k.what] {
-				wrong = append(wrong, fmt.Sprintf("%d %s, before %d", now[k.what], k.what, before[k.what]))
+			if n, was := len(now[k.what]), len(before[k.what]); n != was {
+				wrong = append(wrong, fmt.Sprintf("%d %s, before %d%s", n, k.what, was, others(before[k.what], now[k.what])))
 			}
 		}
 		if len(wrong) == 0 {
 			for _, k := range kept {
-				fmt.Printf("%-28s %10d as before\n", k.what, now[k.what])
+				fmt.Printf("%-28s %10d as before\n", k.what, len(now[k.what]))
 			}
 			return nil
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	return fmt.Errorf("something is left: %s", strings.Join(wrong, "; "))
+	return fmt.Errorf("something is left, or somebody else uses this engine: %s", strings.Join(wrong, "; "))
+}
+
+// others names a few of what was not there before: it may be somebody else's.
+func others(before, now map[string]bool) string {
+	var out []string
+	for line := range now {
+		if !before[line] {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(out)
+	const most = 5
+	return fmt.Sprintf(": %q", out[:min(most, len(out))])
 }

@@ -118,7 +118,7 @@ func run(binary, socket string, n int, memory int64) (err error) {
 
 // warmUp goes through it once with one invocation, after which the engine has all that it makes once and
 // keeps, and counts.
-func (p *project) warmUp(socket string) (map[string]int, error) {
+func (p *project) warmUp(socket string) (lines, error) {
 	if err := p.declare(socket, 1); err != nil {
 		return nil, err
 	}
