@@ -47,20 +47,63 @@ func byPlace(diags hcl.Diagnostics) {
 }
 
 // Diagnostics is the text of diagnostics in the order given. Warnings that say the same of several
-// places are told once, with the number of the others.
+// places are told once, with the number of the others; so are errors of one place, with what they are about: each
+// instance of a block may have the same mistake.
 func (r *Renderer) Diagnostics(diags hcl.Diagnostics) string {
 	p := &page{r: r}
 	for i, d := range diags {
-		others, first := sameWarnings(diags, i)
+		var also []string
+		n, first := sameWarnings(diags, i)
+		if n > 0 {
+			also = []string{fmt.Sprintf("(and %d more like it)", n)}
+		}
+		if d.Severity == hcl.DiagError {
+			also, first = sameErrors(diags, i)
+		}
 		if !first {
 			continue
 		}
 		if p.b.Len() > 0 {
 			p.nl()
 		}
-		r.diagnostic(p, d, others)
+		r.diagnostic(p, d, also)
 	}
 	return p.String()
+}
+
+// Errors of one place are told together from so many on, and of the others no more than this.
+const (
+	fewErrors  = 3
+	mostErrors = 10
+)
+
+// sameErrors are the first sentences of the further errors that have the summary and the place of diags[i]; first
+// is false when an earlier one speaks for diags[i].
+func sameErrors(diags hcl.Diagnostics, i int) (also []string, first bool) {
+	d := diags[i]
+	if d.Subject == nil {
+		return nil, true
+	}
+	var others []string
+	earlier := false
+	for j, e := range diags {
+		if j == i || e.Severity != hcl.DiagError || e.Summary != d.Summary || e.Subject == nil || *e.Subject != *d.Subject {
+			continue
+		}
+		earlier = earlier || j < i
+		sentence, _, _ := strings.Cut(e.Detail, ". ")
+		others = append(others, "  "+strings.TrimSuffix(sentence, "."))
+	}
+	switch {
+	case len(others)+1 < fewErrors:
+		return nil, true
+	case earlier:
+		return nil, false
+	}
+	if n := len(others) - mostErrors; n > 1 {
+		others = append(others[:mostErrors], fmt.Sprintf("  and %d more", n))
+	}
+	return append([]string{"The same holds here:"}, others...), true
 }
 
 // Problems is the text of the errors of a command; of several it gives the number.
@@ -110,7 +153,7 @@ func sameWarnings(diags hcl.Diagnostics, i int) (others int, first bool) {
 }
 
 // diagnostic prints one: a box where there is colour, plain lines where there is none.
-func (r *Renderer) diagnostic(p *page, d *hcl.Diagnostic, others int) {
+func (r *Renderer) diagnostic(p *page, d *hcl.Diagnostic, also []string) {
 	inner := &page{r: r}
 	if r.Color {
 		narrow := *r
@@ -148,9 +191,11 @@ func (r *Renderer) diagnostic(p *page, d *hcl.Diagnostic, others int) {
 		inner.nl()
 	}
 	inner.paragraph(plain, "", d.Detail)
-	if others > 0 {
+	if len(also) > 0 {
 		inner.nl()
-		inner.line(plain, "(and ", fmt.Sprint(others), " more like it)")
+	}
+	for _, l := range also {
+		inner.line(plain, l)
 	}
 	p.boxed(inner, st)
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -133,6 +134,26 @@ func TestFailedCall(t *testing.T) {
 	got := (&Renderer{Sources: map[string][]byte{"x.hcl": []byte(src)}}).Diagnostics(diags)
 	if want := "      where var.pattern is \"(\"\n      while calling regex(pattern, string)\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in:\n%s", want, got)
+	}
+}
+
+// TestErrorsOfOnePlace: what is wrong with each instance of a block is told once, and of which ones in a list.
+func TestErrorsOfOnePlace(t *testing.T) {
+	diags := func(n int) hcl.Diagnostics {
+		var out hcl.Diagnostics
+		for i := range n {
+			out = append(out, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Refused", Detail: fmt.Sprintf("/w/%d is no repository. Run git init.", i),
+				Subject: &hcl.Range{Filename: "x.hcl", Start: hcl.Pos{Line: 1, Column: 1}}})
+		}
+		return append(out, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Refused", Detail: "Elsewhere.", Subject: &hcl.Range{Filename: "y.hcl"}})
+	}
+	if got := (&Renderer{}).Diagnostics(diags(2)); strings.Count(got, "Error: Refused") != 3 || strings.Contains(got, "The same") {
+		t.Errorf("two are two:\n%s", got)
+	}
+	got := (&Renderer{}).Diagnostics(diags(20))
+	if strings.Count(got, "Error: Refused") != 2 || strings.Count(got, "git init") != 1 || !strings.Contains(got, "/w/0 is no repository. Run git init.\n\nThe same holds here:\n  /w/1 is no repository\n") ||
+		!strings.Contains(got, "  /w/10 is no repository\n  and 9 more\n") {
+		t.Errorf("twenty are one and a list:\n%s", got)
 	}
 }
 
