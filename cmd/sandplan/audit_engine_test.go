@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -255,25 +254,34 @@ func TestAuditErrors(t *testing.T) {
 	agent := p.container("invocation.a.agent")
 	engine := p.proxy
 	defer func() { p.proxy = engine }()
+	inspect := `^GET /containers/` + agent + `.*/json$`
+	without := func(part string) dockertest.Fault {
+		return dockertest.Fault{Call: inspect, Edit: func(body any) any { delete(body.(map[string]any), part); return body }}
+	}
 	for _, tt := range []struct {
-		fault  dockertest.Fault
+		faults []dockertest.Fault
 		args   []string
-		codes  []int
 		never  string
 		reason string
 	}{
-		{dockertest.Fault{Call: `^GET /_ping$`, Cut: true}, []string{"-format=junit"}, []int{1}, `errors="0"`, "the engine does not answer"},
-		{dockertest.Fault{Call: `^GET /info$`, Status: 403, Message: "authorization denied by plugin"}, []string{"-format=json"}, []int{1}, `"verdict":"clean"`, "a plugin forbids to look"},
-		{dockertest.Fault{Call: `^GET /networks$`, Status: 500, Message: "no"}, []string{"-format=markdown"}, []int{1}, "No drift", "one list is missing"},
-		{dockertest.Fault{Call: `^GET /containers/` + agent + `.*/json$`, Status: 500, Message: "layer not known"}, []string{"-format=sarif"}, []int{1}, `"executionSuccessful": true`, "one object cannot be read"},
-		{dockertest.Fault{Call: `^GET /containers/` + agent + `.*/json$`, Status: 403, Message: "forbidden"}, []string{"-ignore=invocation.a.agent.inspect"}, []int{1}, "No drift", "one object must not be read, and cannot be ignored"},
-		{dockertest.Fault{Call: `^GET /containers/` + agent + `.*/json$`, Status: 403, Message: "forbidden"}, []string{"-recorded"}, []int{1}, "No drift", "the same without configuration"},
-		{dockertest.Fault{Call: `^GET /containers/.*/archive$`, Status: 403, Message: "no archive"}, nil, []int{1, 2}, "No drift", "the shim's bytes must not be read"},
+		{[]dockertest.Fault{{Call: `^GET /_ping$`, Cut: true}}, []string{"-format=junit"}, `errors="0"`, "the engine does not answer"},
+		{[]dockertest.Fault{{Call: `^GET /info$`, Status: 403, Message: "authorization denied by plugin"}}, []string{"-format=json"}, `"verdict":"clean"`, "a plugin forbids to look"},
+		{[]dockertest.Fault{{Call: `^GET /networks$`, Status: 500, Message: "no"}}, []string{"-format=markdown"}, "No drift", "one list is missing"},
+		{[]dockertest.Fault{{Call: `^GET /containers/json$`, Half: true}}, []string{"-format=junit"}, `errors="0"`, "one list breaks off"},
+		{[]dockertest.Fault{{Call: `^GET /volumes$`, Edit: func(any) any { return map[string]any{} }}}, []string{"-recorded"}, "No drift", "one list is no list"},
+		{[]dockertest.Fault{{Call: inspect, Status: 500, Message: "layer not known"}}, []string{"-format=sarif"}, `"executionSuccessful": true`, "one object cannot be read"},
+		{[]dockertest.Fault{{Call: inspect, Status: 403, Message: "forbidden"}}, []string{"-ignore=invocation.a.agent.inspect"}, "No drift", "one object must not be read, and cannot be ignored"},
+		{[]dockertest.Fault{{Call: inspect, Status: 403, Message: "forbidden"}}, []string{"-recorded"}, "No drift", "the same without configuration"},
+		{[]dockertest.Fault{{Call: inspect, Half: true}}, []string{"-format=sarif"}, `"executionSuccessful": true`, "one object breaks off"},
+		{[]dockertest.Fault{without("HostConfig")}, nil, "No drift", "one object without its main part"},
+		{[]dockertest.Fault{without("State")}, []string{"-format=json"}, `"verdict":"clean"`, "one object of which nobody knows whether it runs"},
+		{[]dockertest.Fault{without("Config")}, []string{"-recorded"}, "No drift", "one object without its labels, with which it is listed"},
+		{[]dockertest.Fault{{Call: `^GET /images/`, Status: 403, Message: "forbidden"}}, []string{"-format=sarif"}, `"executionSuccessful": true`, "the images must not be read"},
 	} {
-		p.proxy = dockertest.NewProxy(t, dockertest.Socket(t), tt.fault)
+		p.proxy = dockertest.NewProxy(t, dockertest.Socket(t), tt.faults...)
 		code, stdout, stderr := p.do(append([]string{"drift"}, tt.args...)...)
-		if !slices.Contains(tt.codes, code) || strings.Contains(stdout, tt.never) {
-			t.Errorf("%s: code %d, want %v\n%s%s", tt.reason, code, tt.codes, stdout, stderr)
+		if code != 1 || strings.Contains(stdout, tt.never) {
+			t.Errorf("%s: code %d, want 1\n%s%s", tt.reason, code, stdout, stderr)
 		}
 		if len(tt.args) == 1 && strings.HasPrefix(tt.args[0], "-format") && stdout == "" {
 			t.Errorf("%s: there is no report\n%s", tt.reason, stderr)

@@ -217,14 +217,20 @@ func inspectContainer(ctx context.Context, e *Engine, id string) (tree, error) {
 	return e.inspect(ctx, "/containers/"+id+"/json")
 }
 
+// isWhole reports whether the engine has shown a container in full: a part that is missing must not read as one that is empty.
+func isWhole(v tree) bool {
+	host, _ := v["HostConfig"].(map[string]any)
+	state, _ := v["State"].(map[string]any)
+	return host["Memory"] != nil && state["Status"] != nil && treeID(v) != ""
+}
+
 // completeContainer names the container's networks by their roles, adds what was written into its
 // file system, and brings the rest into the form of rows.
 func completeContainer(ctx context.Context, l *look, v tree) error {
-	host, _ := v["HostConfig"].(map[string]any)
-	if _, ok := host["Memory"]; !ok {
+	id, labelled := readIdentity(labelsOf(treeLabels(v)))
+	if !labelled || !isWhole(v) {
 		return fmt.Errorf("container %s: the engine showed the short form of it", treeName(v))
 	}
-	id, _ := readIdentity(labelsOf(treeLabels(v)))
 	nameNetworks(v, id.address, l)
 	// What never started cannot have written anything, and copying into a read-only root is refused. The gate
 	// asks all the same, and so does whoever can see that somebody was at the engine's own files.
