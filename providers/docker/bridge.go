@@ -140,12 +140,27 @@ func (l *look) observedBridge(bridge string, state bridgeState, foreignPorts int
 		case v[s.name] == nil && !isFamilyThere(s.family):
 			v[s.name] = json.Number(s.value)
 		case v[s.name] == json.Number(s.value):
-			if stronger := overruled(l.engine.options.Kernel, s); stronger != "" {
+			if stronger := l.overruled(s); stronger != "" {
 				v[s.name] = stronger
 			}
 		}
 	}
 	return v
+}
+
+// overruled is what overrules a setting, read once for all bridges.
+func (l *look) overruled(s setting) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stronger, ok := l.stronger[s.name]
+	if !ok {
+		if l.stronger == nil {
+			l.stronger = map[string]string{}
+		}
+		stronger = overruled(l.engine.options.Kernel, s)
+		l.stronger[s.name] = stronger
+	}
+	return stronger
 }
 
 // overruled says what overrules a setting that a bridge has: the machine's own, of the name "all", which the
