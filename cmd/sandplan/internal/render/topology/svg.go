@@ -219,7 +219,7 @@ func (d *drawing) uplink(bottom int) {
 
 func (d *drawing) network(v Invocation, r row) {
 	d.add(`<rect x="%d" y="%d" width="%d" height="%d" rx="10" fill="%s" stroke="%s" stroke-dasharray="5 4"/>`, netX, r.top, netWidth, r.net-r.top, netFill, netEdge)
-	d.text(netX+16, r.top+18, 12, 400, muted, cut(v.name(), netWidth-32, 12))
+	d.text(netX+16, r.top+18, 12, 400, muted, cutName(v.name(), netWidth-32, 12))
 }
 
 // invocation is the worktree's box, agent and proxy, and the runners below.
@@ -332,4 +332,15 @@ func cutLeft(s string, room, size int) string {
 		r = r[1:]
 	}
 	return "…" + string(r)
+}
+
+// cutName shortens the name of an invocation before its key, which tells it from its like, and so does the number
+// of those that it stands for.
+func cutName(s string, room, size int) string {
+	i := strings.IndexAny(s, "[ ")
+	if i < 0 || width(s, size) <= float64(room) {
+		return cut(s, room, size)
+	}
+	name, rest := s[:i], cutLeft(s[i:], room*3/4, size)
+	return cut(name, room-int(width(rest, size)), size) + rest
 }

@@ -130,6 +130,11 @@ func TestEmpty(t *testing.T) {
 // TestCut: a long text is shortened at the end that matters less.
 func TestCut(t *testing.T) {
 	long := strings.Repeat("a", 50) + "END"
+	for name, end := range map[string]string{"invocation." + strings.Repeat("x", 90) + `["auth"] and 4 more`: `x…["auth"] and 4 more`, `invocation.a["` + strings.Repeat("y", 90) + `"]`: `yyyy"]`} {
+		if got := cutName(name, 300, 12); !strings.HasPrefix(got, "invocation.") || !strings.HasSuffix(got, end) || width(got, 12) > 310 {
+			t.Errorf("%q is %q, as wide as %v", name, got, width(got, 12))
+		}
+	}
 	if got := cut(long, 100, 12); !strings.HasSuffix(got, "…") || width(got, 12) > 110 {
 		t.Errorf("cut: %q", got)
 	}
