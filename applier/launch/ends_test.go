@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -83,6 +84,20 @@ func TestRealEnds(t *testing.T) {
 			t.Cleanup(func() { w.tell("rm", "-f", id) })
 			_, err := w.docker("start", id)
 			return err
+		}, 120},
+		{"a port of the host's on its bridge", func(t *testing.T, _ *exec.Cmd) error {
+			network := w.tell("inspect", "-f", "{{range .NetworkSettings.Networks}}{{.NetworkID}}{{end}}", w.container(agent))
+			bridge := w.tell("network", "inspect", "-f", `{{index .Options "com.docker.network.bridge.name"}}`, network)
+			port := fmt.Sprintf("splp%d", os.Getpid())
+			t.Cleanup(func() { _ = exec.Command("ip", "link", "del", port).Run() })
+			// The other end is this machine's: it answers for every address that this machine has.
+			for _, args := range [][]string{{"add", port, "type", "veth", "peer", "name", port + "x"}, {"set", port, "master", bridge},
+				{"set", port, "up"}, {"set", port + "x", "up"}} {
+				if out, err := exec.Command("ip", append([]string{"link"}, args...)...).CombinedOutput(); err != nil {
+					return fmt.Errorf("ip link %v: %w: %s", args, err, out)
+				}
+			}
+			return nil
 		}, 120},
 		{"exec", tried(does("exec", "-u", "0", "AGENT", "/agent", "say=owned")), 120},
 		{"exec in the proxy", tried(does("exec", "-u", "0", "PROXY", "/.sandplan/sandplan", "version")), 120},
