@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/sandplan/sandplan/applier"
@@ -48,7 +49,9 @@ func (a *app) params(in interrupts, u *ui, f runFlags, spec *hclspec.Spec, engin
 		return c, nil
 	}
 	wait := lockWait{limit: f.lockTimeout, turn: mine, gone: engine.AwaitUnlock, waiting: func(i planner.LockInfo) {
-		u.printErr(u.err.Waiting("the scope "+scope.String(), i))
+		if !a.isOurs(i) {
+			u.printErr(u.err.Waiting("the scope "+scope.String(), i))
+		}
 	}}
 	p.LockScope = func(ctx context.Context) (launch.Lock, error) {
 		return waitForLock(ctx, wait, func(ctx context.Context) (launch.Lock, error) {
@@ -75,6 +78,10 @@ func plainLock(l *docker.Lock, err error) (launch.Lock, error) {
 	}
 	return l, nil
 }
+
+// isOurs reports whether a lock is of this very command: several runs at once have it one after the other, and
+// nobody has to know.
+func (a *app) isOurs(i planner.LockInfo) bool { return i.PID == os.Getpid() && i.Who == a.who }
 
 func operation(f runFlags) string {
 	if f.runner != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -158,4 +159,16 @@ func TestWaitForLockGivesUpOnSilence(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 	})
+}
+
+// TestOwnLock: whoever runs several at once is not told that one waits for another.
+func TestOwnLock(t *testing.T) {
+	a := newTestApp(t).app
+	own := planner.LockInfo{PID: os.Getpid(), Who: a.who}
+	other, elsewhere := own, own
+	other.PID++
+	elsewhere.Who = "tester@elsewhere"
+	if !a.isOurs(own) || a.isOurs(other) || a.isOurs(elsewhere) {
+		t.Error("a lock is of this command when process and host are")
+	}
 }
