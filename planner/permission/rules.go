@@ -124,7 +124,7 @@ func credentials(base, now Set) []pair {
 	out := added(func(s Set) []string { return s.Credentials })(base, now)
 	for _, name := range now.Credentials {
 		if from, to := base.Sources[name], now.Sources[name]; slices.Contains(base.Credentials, name) && from != to {
-			out = append(out, pair{name + " from " + orUnknown(from), name + " from " + orUnknown(to)})
+			out = append(out, pair{name + " from " + orUnknown(from), "from " + orUnknown(to)})
 		}
 	}
 	return out
