@@ -25,50 +25,54 @@ func TestRules(t *testing.T) {
 	for _, tt := range []struct {
 		what       string
 		more, less change
+		back       bool // whether the way back from more is more as well: what has no order
 		reason     string
 	}{
-		{"read", func(s *Set) { s.Read = append(s.Read, "/other") }, func(s *Set) { s.Read = nil }, "one directory more"},
-		{"read", func(s *Set) { s.Read = []string{"/elsewhere"} }, func(s *Set) { s.Read = nil }, "another one in its place"},
-		{"write", func(s *Set) { s.Read, s.Write = nil, []string{"/tree"} }, nil, "the same directory, writable: it was visible before"},
-		{"reach", func(s *Set) { s.Reach = append(s.Reach, "b.example:443") }, func(s *Set) { s.Reach = nil }, "one host more"},
-		{"reach", func(s *Set) { s.Reach = []string{"a.example:8443"} }, nil, "another port"},
-		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 at 10.0.0.1"} }, nil, "a fixed address that need not be public"},
-		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 without TLS"} }, nil, "the same host without TLS"},
-		{"engine", func(s *Set) { s.Engine = "unix:///b.sock" }, func(s *Set) { s.Engine = "" }, "another engine; one that the source does not tell is judged by the rest"},
-		{"git", func(s *Set) { s.Git = append(s.Git, "/other/.git") }, func(s *Set) { s.Git = nil }, "one more history"},
-		{"dns", func(s *Set) { s.DNS = []string{"10.0.0.1"} }, func(s *Set) { s.DNS = nil }, "another name server"},
-		{"vendor", func(s *Set) { s.Vendor = "codex" }, func(s *Set) { s.Vendor = "" }, "another vendor; one that the source does not tell is judged by the rest"},
-		{"phase", func(s *Set) { s.Ceiling = append(s.Ceiling, "write") }, func(s *Set) { s.Ceiling = []string{"read"} }, "a higher ceiling"},
-		{"tools", func(s *Set) { s.Tools = append(s.Tools, "write") }, func(s *Set) { s.Tools = []string{"list"} }, "one tool more"},
-		{"tools", func(s *Set) { s.Tools = []string{"edit"} }, func(s *Set) { s.Tools = []string{} }, "another one in their place"},
-		{"image", func(s *Set) { s.Image = "sha256:9" }, nil, "another image"},
-		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", "Read,Glob,Write"} }, func(s *Set) { s.Command = []string{"claude", "--tools", "Read"} }, "one tool more"},
-		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", ""} }, nil, "an empty list may mean all"},
-		{"command", func(s *Set) { s.Command = []string{"sh", "--tools", "Read,Glob"} }, nil, "another program"},
-		{"command", func(s *Set) { s.Command = []string{"claude", "--tools"} }, nil, "an argument less may be the one that forbids"},
-		{"files", func(s *Set) { s.Files = append(s.Files, "/home/agent/y") }, func(s *Set) { s.Files = nil }, "one file more"},
-		{"run", func(s *Set) { s.Runners = append(s.Runners, Runner{Name: "x"}) }, func(s *Set) { s.Runners = nil }, "one runner more"},
-		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"sh"}, "sha256:2", 0}} }, nil, "another command under the same name"},
-		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"npm", "test"}, "sha256:9", 0}} }, nil, "the same command in another image"},
-		{"run", func(s *Set) { s.Runners[0].Timeout++ }, func(s *Set) { s.Runners[0].Timeout-- }, "the same command for longer"},
-		{"user", func(s *Set) { s.User = "0:0" }, nil, "root"},
-		{"environment", func(s *Set) { s.Env = append(s.Env, "DEBUG") }, func(s *Set) { s.Env = nil }, "one variable more"},
-		{"environment", func(s *Set) { s.Values = map[string]string{"LANG": "evil"} }, nil, "the same variable with another value"},
-		{"credentials", func(s *Set) { s.Credentials = append(s.Credentials, "key") }, func(s *Set) { s.Credentials = nil }, "one credential more"},
-		{"credentials", func(s *Set) { s.Sources = map[string]string{"token": "env:2"} }, nil, "the same name from another source"},
-		{"credentials", func(s *Set) { s.Sources = nil }, nil, "a source that nobody knows"},
-		{"prompt", func(s *Set) { s.AnyPrompt = true }, nil, "the prompt is free now"},
-		{"limits.memory", func(s *Set) { s.Limits.Memory++ }, func(s *Set) { s.Limits.Memory-- }, "memory"},
-		{"limits.cpus", func(s *Set) { s.Limits.NanoCPUs++ }, func(s *Set) { s.Limits.NanoCPUs-- }, "cpus"},
-		{"limits.pids", func(s *Set) { s.Limits.PIDs++ }, func(s *Set) { s.Limits.PIDs-- }, "pids"},
-		{"limits.output", func(s *Set) { s.Limits.Output++ }, func(s *Set) { s.Limits.Output-- }, "output"},
-		{"limits.upload", func(s *Set) { s.Limits.Upload++ }, func(s *Set) { s.Limits.Upload-- }, "upload"},
-		{"timeout", func(s *Set) { s.Limits.Timeout++ }, func(s *Set) { s.Limits.Timeout-- }, "time"},
+		{"read", func(s *Set) { s.Read = append(s.Read, "/other") }, func(s *Set) { s.Read = nil }, false, "one directory more"},
+		{"read", func(s *Set) { s.Read = []string{"/elsewhere"} }, func(s *Set) { s.Read = nil }, true, "another one in its place"},
+		{"write", func(s *Set) { s.Read, s.Write = nil, []string{"/tree"} }, nil, false, "the same directory, writable: it was visible before"},
+		{"reach", func(s *Set) { s.Reach = append(s.Reach, "b.example:443") }, func(s *Set) { s.Reach = nil }, false, "one host more"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:8443"} }, nil, true, "another port"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 at 10.0.0.1"} }, nil, true, "a fixed address that need not be public"},
+		{"reach", func(s *Set) { s.Reach = []string{"a.example:443 without TLS"} }, nil, false, "the same host without TLS"},
+		{"engine", func(s *Set) { s.Engine = "unix:///b.sock" }, func(s *Set) { s.Engine = "" }, true, "another engine; one that the source does not tell is judged by the rest"},
+		{"git", func(s *Set) { s.Git = append(s.Git, "/other/.git") }, func(s *Set) { s.Git = nil }, false, "one more history"},
+		{"dns", func(s *Set) { s.DNS = []string{"10.0.0.1"} }, func(s *Set) { s.DNS = nil }, true, "another name server"},
+		{"vendor", func(s *Set) { s.Vendor = "codex" }, func(s *Set) { s.Vendor = "" }, true, "another vendor; one that the source does not tell is judged by the rest"},
+		{"phase", func(s *Set) { s.Ceiling = append(s.Ceiling, "write") }, func(s *Set) { s.Ceiling = []string{"read"} }, false, "a higher ceiling"},
+		{"tools", func(s *Set) { s.Tools = append(s.Tools, "write") }, func(s *Set) { s.Tools = []string{"list"} }, false, "one tool more"},
+		{"tools", func(s *Set) { s.Tools = []string{"edit"} }, func(s *Set) { s.Tools = []string{} }, true, "another one in their place"},
+		{"image", func(s *Set) { s.Image = "sha256:9" }, nil, true, "another image"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", "Read,Glob,Write"} }, func(s *Set) { s.Command = []string{"claude", "--tools", "Read"} }, false, "one tool more"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools", ""} }, nil, true, "an empty list may mean all"},
+		{"command", func(s *Set) { s.Command = []string{"sh", "--tools", "Read,Glob"} }, nil, true, "another program"},
+		{"command", func(s *Set) { s.Command = []string{"claude", "--tools"} }, nil, true, "an argument less may be the one that forbids"},
+		{"files", func(s *Set) { s.Files = append(s.Files, "/home/agent/y") }, func(s *Set) { s.Files = nil }, false, "one file more"},
+		{"run", func(s *Set) { s.Runners = append(s.Runners, Runner{Name: "x"}) }, func(s *Set) { s.Runners = nil }, false, "one runner more"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"sh"}, "sha256:2", 0}} }, nil, true, "another command under the same name"},
+		{"run", func(s *Set) { s.Runners = []Runner{{"test", []string{"npm", "test"}, "sha256:9", 0}} }, nil, true, "the same command in another image"},
+		{"run", func(s *Set) { s.Runners[0].Timeout++ }, func(s *Set) { s.Runners[0].Timeout-- }, false, "the same command for longer"},
+		{"user", func(s *Set) { s.User = "0:0" }, nil, true, "root"},
+		{"environment", func(s *Set) { s.Env = append(s.Env, "DEBUG") }, func(s *Set) { s.Env = nil }, false, "one variable more"},
+		{"environment", func(s *Set) { s.Values = map[string]string{"LANG": "evil"} }, nil, true, "the same variable with another value"},
+		{"credentials", func(s *Set) { s.Credentials = append(s.Credentials, "key") }, func(s *Set) { s.Credentials = nil }, false, "one credential more"},
+		{"credentials", func(s *Set) { s.Sources = map[string]string{"token": "env:2"} }, nil, true, "the same name from another source"},
+		{"credentials", func(s *Set) { s.Sources = nil }, nil, true, "a source that nobody knows"},
+		{"prompt", func(s *Set) { s.AnyPrompt = true }, nil, false, "the prompt is free now"},
+		{"limits.memory", func(s *Set) { s.Limits.Memory++ }, func(s *Set) { s.Limits.Memory-- }, false, "memory"},
+		{"limits.cpus", func(s *Set) { s.Limits.NanoCPUs++ }, func(s *Set) { s.Limits.NanoCPUs-- }, false, "cpus"},
+		{"limits.pids", func(s *Set) { s.Limits.PIDs++ }, func(s *Set) { s.Limits.PIDs-- }, false, "pids"},
+		{"limits.output", func(s *Set) { s.Limits.Output++ }, func(s *Set) { s.Limits.Output-- }, false, "output"},
+		{"limits.upload", func(s *Set) { s.Limits.Upload++ }, func(s *Set) { s.Limits.Upload-- }, false, "upload"},
+		{"timeout", func(s *Set) { s.Limits.Timeout++ }, func(s *Set) { s.Limits.Timeout-- }, false, "time"},
 	} {
 		more := base()
 		tt.more(&more)
 		if got := Widened(base(), more); len(got) != 1 || got[0].What != tt.what || got[0].Because == "" {
 			t.Errorf("%s: %+v, want one widening of %s with its cause", tt.reason, got, tt.what)
+		}
+		if got := Widened(more, base()); (len(got) > 0) != tt.back || tt.back && got[0].What != tt.what {
+			t.Errorf("%s, and back: %+v, want a widening of %s: %v", tt.reason, got, tt.what, tt.back)
 		}
 		if tt.less == nil {
 			continue
