@@ -241,7 +241,10 @@ func (ev *evaluator) assertion(b *section, sc *scope, severity hcl.DiagnosticSev
 	if !holds.IsKnown() || holds.True() {
 		return diags
 	}
-	d := problem(summary, at, "%s\n\nThe condition is at %s.", text, cond.Expr.Range())
+	d := problem(summary, at, "%s", text)
+	if at != cond.Expr.Range() {
+		d.Detail += fmt.Sprintf("\n\nThe condition is at %s.", cond.Expr.Range())
+	}
 	d.Severity = severity
 	refs, _ := ev.references(cond.Expr, sc)
 	if ctx := ev.context(refs, sc); !usesSensitive(cond.Expr, ctx) {

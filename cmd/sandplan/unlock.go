@@ -31,10 +31,6 @@ func (a *app) forceUnlock(ctx context.Context, id string, force bool) int {
 	u := a.ui()
 	in := a.watch(ctx, false, nil)
 	defer in.done()
-	if !force && u.ask(in.ctx, u.human.ApproveUnlock(id)) != "yes" {
-		u.printErr("force-unlock cancelled.\n")
-		return exitError
-	}
 	host, err := a.engineHost(u) // it may name the engine; it need not be valid
 	if err != nil {
 		u.fail(err)
@@ -46,6 +42,10 @@ func (a *app) forceUnlock(ctx context.Context, id string, force bool) int {
 		return exitError
 	}
 	defer engine.Close()
+	if !force && u.ask(in.ctx, u.human.ApproveUnlock(id)) != "yes" {
+		u.printErr("force-unlock cancelled.\n")
+		return exitError
+	}
 	if err := engine.ForceUnlock(in.ctx, id); err != nil {
 		u.fail(err)
 		return exitError
