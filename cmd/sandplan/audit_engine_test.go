@@ -42,6 +42,9 @@ vendor "local" {
   kind    = "custom"
   image   = "IMAGE"
   command = ["/agent"]
+  credential "token" {
+    source_env = "AUDIT_TOKEN"
+  }
   host "vendor.example" {
     addresses = ["10.99.1.1"]
   }
@@ -51,7 +54,7 @@ invocation "a" {
   phase    = phase.review
   worktree = "TREE"
   user     = "65532:65532"
-  prompt   = "x"
+  prompt   = "audit-prompt"
   limits {
     pids = 100
   }
@@ -90,7 +93,7 @@ func (p *auditedProject) do(args ...string) (code int, stdout, stderr string) {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(p.bin, "sandplan"), args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+p.proxy.Socket, "SANDPLAN_IN_AUTOMATION=1")
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+p.proxy.Socket, "SANDPLAN_IN_AUTOMATION=1", "AUDIT_TOKEN=audit-secret")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	return codeOf(cmd.Run()), out.String(), errs.String()
@@ -231,9 +234,14 @@ func (p *auditedProject) snapshots(snap, tampered string, clean map[string]strin
 	if n := len(p.proxy.Calls()) - calls; n != 0 {
 		p.t.Errorf("%d calls to the engine with -engine", n)
 	}
-	secret := exec.Command("sh", "-c", "gzip -dc "+snap)
-	if out, err := secret.Output(); err != nil || !bytes.Contains(out, []byte("ciaudit")) {
+	held, err := exec.Command("gzip", "-dc", snap).Output()
+	if err != nil || !bytes.Contains(held, []byte("ciaudit")) {
 		p.t.Errorf("the snapshot cannot be read: %v", err)
+	}
+	for _, secret := range []string{"audit-secret", "audit-prompt", "AUDIT_TOKEN"} {
+		if bytes.Contains(held, []byte(secret)) {
+			p.t.Errorf("the snapshot holds %s", secret)
+		}
 	}
 }
 
