@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bounded fails when a call takes much longer than its own limit: minutes, where it is not held.
-const bounded = 30 * time.Second
+// bounded is far above the limit of a call, for machines that do something else too, and far below what a call
+// takes that is not held to it.
+const bounded = 2 * time.Minute
 
 func TestHostilePatterns(t *testing.T) {
 	t.Parallel()
@@ -92,7 +93,8 @@ func TestHostileIgnoreFiles(t *testing.T) {
 		if err != nil || took > bounded {
 			t.Errorf("%s: %.100q, %v after %s", c.reason, got, err, took)
 		}
-		if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 500 {
+		used := (after.TotalAlloc - before.TotalAlloc) >> 20
+		if t.Logf("%s: %s, %d MiB", c.reason, took, used); used > 400 {
 			t.Errorf("%s: %d MiB", c.reason, used)
 		}
 	}
