@@ -209,9 +209,10 @@ const (
 func (s *server) serve(ctx context.Context, l net.Listener) error {
 	var tunnels sync.WaitGroup
 	defer tunnels.Wait()
+	defer s.open.end()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { l.Close(); s.open.end() })()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()

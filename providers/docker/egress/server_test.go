@@ -2,13 +2,17 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
 // failing is a listener whose Accept fails a number of times.
@@ -84,5 +88,60 @@ func TestAcceptFailsForGood(t *testing.T) {
 	l.Close()
 	if err := s.serve(context.Background(), l); err == nil {
 		t.Error("a closed listener is served")
+	}
+}
+
+// once is a listener that accepts one connection, and then fails for good.
+type once struct {
+	net.Listener
+	fail     chan struct{}
+	accepted bool
+}
+
+func (o *once) Accept() (net.Conn, error) {
+	if !o.accepted {
+		o.accepted = true
+		return o.Listener.Accept()
+	}
+	<-o.fail
+	return nil, net.ErrClosed
+}
+
+// TestAcceptFailsWithTunnelsOpen: a proxy that can accept nothing any more ends, and waits for no tunnel.
+func TestAcceptFailsWithTunnelsOpen(t *testing.T) {
+	p := &proxy{t: t, log: &lines{}, to: upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) })}
+	p.answer = []netip.Addr{netip.MustParseAddr(vendorAddr)}
+	s, err := newServer(plainConfig(), world{now: time.Now, lookup: p.lookup, dial: p.dialUpstream}, newLog(p.log, time.Now, "invocation.a", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.addr = l.Addr().String()
+	o := &once{Listener: l, fail: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- s.serve(context.Background(), o) }()
+	c := p.tunnel(okTarget)
+	close(o.fail)
+	if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the tunnel goes on")
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("serve: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("serve waits for a tunnel")
+	}
+	p.awaitReason(reason.Stopping)
+	// Who was accepted in the last moment is closed as well.
+	late, other := sockets(t)
+	s.open.add(late)
+	if _, err := io.ReadAll(other); err != nil {
+		t.Errorf("a connection behind the end: %v", err)
 	}
 }
