@@ -66,10 +66,11 @@ func (t *tunnel) run(ctx context.Context) {
 	defer t.server.open.close(upstream)
 	t.server.open.add(upstream)
 	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
+		t.gone(ctx, err)
 		return
 	}
 	if _, err := io.WriteString(t.client, established); err != nil {
-		t.decide(Refuse, reason.HelloMissing, err)
+		t.gone(ctx, err)
 		return
 	}
 	first, why, err := t.readHello()
@@ -83,11 +84,21 @@ func (t *tunnel) run(ctx context.Context) {
 	}
 	// From here on nothing has a deadline: a stream may be silent for as long as the run lasts.
 	if err := t.client.SetDeadline(time.Time{}); err != nil {
+		t.gone(ctx, err)
 		return
 	}
 	t.allowed()
 	why, err = t.relay(ctx, upstream, first)
 	t.closed(why, err)
+}
+
+// gone tells of a tunnel that ended around its answer: whatever was answered stands in the log.
+func (t *tunnel) gone(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		t.decide(Refuse, reason.Stopping, nil)
+		return
+	}
+	t.decide(Refuse, reason.HelloMissing, err)
 }
 
 // release gives the buffer back, of which nothing is used any more.

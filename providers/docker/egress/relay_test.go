@@ -246,6 +246,49 @@ func TestRunEndsTunnels(t *testing.T) {
 	p.awaitReason(reason.Stopping)
 }
 
+// unbounded is a connection that is closed before its deadline can be taken back.
+type unbounded struct{ net.Conn }
+
+func (unbounded) SetDeadline(time.Time) error { return net.ErrClosed }
+
+// TestAnsweredTunnelsAreTold: a tunnel that got its 200 stands in the log, however soon it ended.
+func TestAnsweredTunnelsAreTold(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		stop bool
+		want reason.Reason
+	}{{"with the run", true, reason.Stopping}, {"by itself", false, reason.HelloMissing}} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			log := &lines{}
+			s, err := newServer(plainConfig(), world{
+				now:    time.Now,
+				lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil },
+				dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
+					if tt.stop {
+						cancel()
+					}
+					_, outer := pipe()
+					return outer, nil
+				},
+			}, newLog(log, time.Now, "invocation.a", 1<<20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, inner := pipe()
+			go func() {
+				_, _ = io.WriteString(client, connectTo(okTarget))
+				_, _ = io.ReadAll(client)
+			}()
+			s.handle(ctx, unbounded{inner})
+			if es := log.entries(t); len(es) != 1 || es[0].Decision != Refuse || es[0].Reason != tt.want {
+				t.Errorf("%+v", es)
+			}
+		})
+	}
+}
+
 // TestSilenceOfHours runs in a world where time passes only when everybody waits.
 func TestSilenceOfHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
