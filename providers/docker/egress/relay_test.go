@@ -263,8 +263,10 @@ func TestAnsweredTunnelsAreTold(t *testing.T) {
 			defer cancel()
 			log := &lines{}
 			s, err := newServer(plainConfig(), world{
-				now:    time.Now,
-				lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil },
+				now: time.Now,
+				lookup: func(context.Context, string) ([]netip.Addr, error) {
+					return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
+				},
 				dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 					if tt.stop {
 						cancel()
