@@ -93,7 +93,7 @@ func (p *auditedProject) do(args ...string) (code int, stdout, stderr string) {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(p.bin, "sandplan"), args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+p.proxy.Socket, "SANDPLAN_IN_AUTOMATION=1", "AUDIT_TOKEN=audit-secret")
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix://"+p.proxy.Socket, "SANDPLAN_IN_AUTOMATION=1", "AUDIT_TOKEN=audit-secret", "OTHER_TOKEN=other-secret")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	return codeOf(cmd.Run()), out.String(), errs.String()
@@ -146,6 +146,14 @@ func TestAuditOnTheEngine(t *testing.T) {
 	p.must(0, "plan", "-deny-widening")
 	p.edit("pids = 99", "pids = 100")
 
+	// The secret from another place is another declaration.
+	p.edit(`"AUDIT_TOKEN"`, `"OTHER_TOKEN"`)
+	p.must(3, "drift")
+	if code, _, stderr := p.do("plan", "-deny-widening"); code != 1 || !strings.Contains(stderr, "credentials: token as") {
+		t.Errorf("another source of a credential: code %d\n%s", code, stderr)
+	}
+	p.edit(`"OTHER_TOKEN"`, `"AUDIT_TOKEN"`)
+
 	p.tamper()
 	tampered := filepath.Join(p.dir, "tampered.snap")
 	p.must(0, "snapshot", "-out="+tampered)
@@ -160,6 +168,19 @@ func TestAuditOnTheEngine(t *testing.T) {
 		t.Errorf("only %d calls went through the proxy", n)
 	}
 	p.snapshots(snap, tampered, clean)
+	p.otherSecret()
+}
+
+// otherSecret: no run hands out a secret from another place before somebody has planned and applied that.
+func (p *auditedProject) otherSecret() {
+	p.t.Helper()
+	p.must(0, "apply", "-auto-approve")
+	p.edit(`"AUDIT_TOKEN"`, `"OTHER_TOKEN"`)
+	for _, args := range [][]string{{"run", "invocation.a"}, {"run", "-apply", "invocation.a"}} {
+		if code, _, stderr := p.do(args...); code != exitRefused || !strings.Contains(stderr, "credential") {
+			p.t.Errorf("%s with another source of a credential: code %d\n%s", strings.Join(args, " "), code, stderr)
+		}
+	}
 }
 
 // tamper raises a limit behind sandplan's back, and looks at it in every format.
