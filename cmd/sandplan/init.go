@@ -85,7 +85,7 @@ func (a *app) init(ctx context.Context, f initFlags) int {
 	first, asks := firstInvocation(spec)
 	u.print(u.human.Pinned(render.Pinned{
 		Engine: info.Version, API: info.API, File: a.short(spec.Lock.Path), Written: p.changed(),
-		Images: p.told, DNS: p.lock.DNS, Invocation: first, Prompt: asks,
+		Images: p.told, DNS: p.lock.DNS, Invocation: first, Prompt: asks, Lost: p.lacking,
 	}))
 	if len(p.lost) > 0 {
 		u.print(u.out.Gap())
@@ -193,6 +193,8 @@ type pinning struct {
 	told []render.PinnedImage
 	why  []string        // what makes the new lock file differ
 	lost hcl.Diagnostics // pins of images that the engine does not have
+	// lacking says that apply cannot pull one of them.
+	lacking bool
 }
 
 func (p *pinning) changed() bool { return len(p.why) > 0 }
@@ -251,6 +253,7 @@ func (p *pinning) kept(ctx context.Context, n need, old hclspec.LockImage) (stri
 	if err != nil || todo == "" {
 		return "kept", err
 	}
+	p.lacking = p.lacking || old.Digest == ""
 	p.lost = append(p.lost, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "The image " + n.ref + " is not on the engine", Detail: todo, Subject: &n.at})
 	return "kept; not on this engine", nil
 }

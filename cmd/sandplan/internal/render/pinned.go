@@ -16,6 +16,8 @@ type Pinned struct {
 	// Invocation is the first one, for the last of the next commands; Prompt says that it needs one there.
 	Invocation string
 	Prompt     bool
+	// Lost says that an image is not there, so that nothing can follow yet.
+	Lost bool
 }
 
 // PinnedImage is one image of the lock file.
@@ -56,6 +58,9 @@ func (r *Renderer) Pinned(v Pinned) string {
 	}
 	if len(v.DNS) > 0 {
 		p.line(plain, "  name servers of the proxies: ", strings.Trim(fmt.Sprint(v.DNS), "[]"))
+	}
+	if v.Lost {
+		return p.String()
 	}
 	run := v.Invocation
 	if run == "" {
