@@ -56,7 +56,8 @@ func (e *bareEngine) call(method, path, contentType string, body []byte) ([]byte
 
 // barePlan makes the calls that no plan can do without, as concurrently as they can be made: who the
 // engine is, what it has of the project (containers, networks, volumes, images), each container in
-// full, eight at a time, and the bytes of the shim.
+// full, eight at a time, and the bytes of the shim. Those the engine's API has only as an archive; sandplan
+// spares it where it can read the files themselves, so that a goal may be met with less than the bare calls.
 func (e *bareEngine) barePlan(project string) error {
 	filter := url.QueryEscape(fmt.Sprintf(`{"label":["dev.sandplan.project=%s"]}`, project))
 	paths := []string{"/containers/json?all=1&filters=" + filter, "/info", "/networks?filters=" + filter, "/volumes?filters=" + filter, "/images/json"}
