@@ -122,7 +122,7 @@ func TestResolvedAddresses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := startProxy(t, testConfig(), "")
-			p.answer, p.failed = tt.answer, tt.err
+			p.set(func() { p.answer, p.failed = tt.answer, tt.err })
 			resp, body := p.ask(connectTo(vendorName + ":443"))
 			if got := resp.Header.Get("X-Sandplan-Reason"); got != string(tt.why) {
 				t.Errorf("got %s %s, want %s (%s)", resp.Status, got, tt.why, tt.reason)
@@ -140,7 +140,7 @@ func TestResolvedAddresses(t *testing.T) {
 
 func TestDialsExactlyWhatWasChecked(t *testing.T) {
 	p := startProxy(t, testConfig(), "")
-	p.answer = []netip.Addr{netip.MustParseAddr("198.50.0.1"), netip.MustParseAddr("198.50.0.2")}
+	p.set(func() { p.answer = []netip.Addr{netip.MustParseAddr("198.50.0.1"), netip.MustParseAddr("198.50.0.2")} })
 	resp, _ := p.ask(connectTo(vendorName + ":443"))
 	lookups, dials := p.seen()
 	if resp.StatusCode != 502 || len(lookups) != 1 || strings.Join(dials, " ") != "198.50.0.1:443 198.50.0.2:443" {

@@ -121,6 +121,13 @@ func startProxy(t *testing.T, cfg *Config, upstream string) *proxy {
 	return p
 }
 
+// set changes what the next lookups say.
+func (p *proxy) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
 func (p *proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	p.mu.Lock()
 	p.lookups = append(p.lookups, name)
