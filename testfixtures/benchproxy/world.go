@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -149,8 +150,8 @@ func addRelay(role string) func(*world, options, string) (contender, error) {
 	}
 }
 
-// configOf is sandplan's proxy for one server, with bounds that the bench does not meet. It keeps to the one
-// processor that it has in earnest; everything else may use all that there are.
+// configOf is sandplan's proxy for one server, with bounds that the bench does not meet, and with as many
+// processors as everybody else here has. In its container it has one.
 func configOf(server string) (*egress.Config, error) {
 	port, err := freePort()
 	if err != nil {
@@ -169,7 +170,7 @@ func configOf(server string) (*egress.Config, error) {
 		Hosts:  []egress.Host{{Name: vendor, Port: n, Addresses: []string{host}, TLS: true, Decl: "vendor.bench"}},
 		Limits: egress.DefaultLimits(0),
 	}
-	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes = 20_000, 1<<20, 1<<40
+	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes, cfg.Limits.CPUs = 20_000, 1<<20, 1<<40, runtime.NumCPU()
 	return cfg, nil
 }
 
