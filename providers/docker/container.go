@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"os"
@@ -198,11 +200,12 @@ func writtenBehind(v tree) bool {
 	return holdsMore(v, upper, "/")
 }
 
-// holdsMore looks below one directory of a layer.
+// holdsMore looks below one directory of a layer. Whatever keeps it from looking where it may look and something is,
+// is for the engine to answer.
 func holdsMore(v tree, upper, at string) bool {
 	entries, err := os.ReadDir(filepath.Join(upper, at))
 	if err != nil {
-		return false
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
 	}
 	for _, entry := range entries {
 		path := filepath.Join(at, entry.Name())

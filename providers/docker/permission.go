@@ -140,7 +140,7 @@ func (r rowReader) agent(inv planner.Address) *permission.Set {
 	if r.at(arg+"files").Decode(&files) == nil {
 		for _, f := range files {
 			// The content counts: the file of a name decides what the CLI may do.
-			s.Files = append(s.Files, fmt.Sprintf("%s (sha256:%.6x)", f.Path, sha256.Sum256(f.Content)))
+			s.Files = append(s.Files, fmt.Sprintf("%s (sha256:%.16x)", f.Path, sha256.Sum256(f.Content)))
 		}
 	}
 	s.Sources = map[string]string{}

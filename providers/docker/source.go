@@ -19,7 +19,8 @@ func (b *builder) home() string {
 
 // sourceOf stands for where a credential comes from, as a digest: the container shows it to the agent, and it
 // is in labels, plans and snapshots, where neither a path of the host belongs, nor a secret that somebody
-// wrote in place of the name of a variable.
+// wrote in place of the name of a variable. Its 128 bits are enough that nobody finds another path or name with
+// the same digest: whoever may write the declaration has all the time to look for one.
 func sourceOf(c policy.Credential, home string) string {
 	kind, name := "env", c.SourceEnv
 	if c.SourceFile != "" {
@@ -31,5 +32,5 @@ func sourceOf(c policy.Credential, home string) string {
 	if name == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s:%.6x", kind, sha256.Sum256([]byte(name)))
+	return fmt.Sprintf("%s:%.16x", kind, sha256.Sum256([]byte(name)))
 }
