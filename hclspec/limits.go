@@ -7,7 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-var limitsShape = &shape{optional: []string{"memory", "cpus", "pids", "output", "upload"}, once: true}
+var limitsShape = &shape{optional: []string{"memory", "cpus", "pids", "output", "upload", "download", "tunnels", "tunnels_per_second"}, once: true}
 
 // Defaults of the limits block.
 const (
@@ -16,7 +16,18 @@ const (
 	defaultPIDs   = 256
 	defaultOutput = 10 << 20
 	defaultUpload = 64 << 20
+
+	defaultTunnels          = 256
+	defaultTunnelsPerSecond = 100
 )
+
+// NoBound is the value of a size that nothing bounds: that of limits.download where it is left out.
+const NoBound = 0
+
+// MaxTunnels is what a proxy can hold whatever goes through: its container has 4,096 descriptors, and a tunnel
+// that carries much both ways takes six. Were there fewer, new tunnels would fail for want of a descriptor
+// instead of being refused for their number.
+const MaxTunnels = 640
 
 // cpus is a number of CPUs in hundredths.
 var cpus = format[float64]{summary: InvalidNumber, want: cty.Number, parse: func(v cty.Value) (float64, error) {
@@ -42,6 +53,10 @@ func decodeLimits(r *reader) Limits {
 		PIDs:   read(lr, "pids", wholeNumber(16, 1<<20), defaultPIDs),
 		Output: read(lr, "output", size(1<<10, 1<<40), defaultOutput),
 		Upload: read(lr, "upload", size(1<<10, 1<<40), defaultUpload),
+		// What comes in carries nothing out: only who wants a bound has one.
+		Download:         read(lr, "download", size(1<<10, 1<<40), NoBound),
+		Tunnels:          read(lr, "tunnels", wholeNumber(1, MaxTunnels), defaultTunnels),
+		TunnelsPerSecond: read(lr, "tunnels_per_second", wholeNumber(1, 10_000), defaultTunnelsPerSecond),
 	}
 	r.diags = append(r.diags, lr.diags...)
 	return l

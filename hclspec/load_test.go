@@ -59,9 +59,11 @@ invocation "a" {
 	i := spec.Invocations[0]
 	got := []any{spec.Workspace, spec.Provider.SubnetPool.V.String(), i.Address, i.Vendor.V, i.Phase.V, i.Worktree.V, i.Timeout.V,
 		i.Git.V, i.AfterRun.V, i.User.V, i.Limits.Memory.V, i.Limits.CPUs.V, i.Limits.PIDs.V, i.Limits.Output.V, i.Limits.Upload.V,
+		i.Limits.Download.V, i.Limits.Download.Set, i.Limits.Tunnels.V, i.Limits.TunnelsPerSecond.V,
 		i.Timeout.Set, i.Vendor.Set, spec.Vendors[0].Kind.V, spec.Vendors[0].Version.V, spec.Vendors[0].Hosts[0].Name, spec.Vendors[0].Hosts[0].Port.V}
 	want := []any{"default", "10.213.0.0/16", "invocation.a", "claude", "review", "/src", 30 * time.Minute,
 		"read-only", "rearm", "", int64(2 << 30), 2.0, int64(256), int64(10 << 20), int64(64 << 20),
+		int64(NoBound), false, int64(256), int64(100),
 		false, true, "claude", "2.1.332", "api.anthropic.com", 443}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

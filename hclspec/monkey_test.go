@@ -156,7 +156,7 @@ func TestAttributesNeverPanic(t *testing.T) {
 		"invocation \"a\" {\n for_each = %[1]s\n vendor = each.value\n phase = each.key\n worktree = each.key\n prompt = each.value\n}\n",
 		"invocation \"a\" {\n count = %[1]s\n vendor = vendor.claude\n phase = phase.review\n worktree = count.index\n}\noutput \"a\" {\n value = invocation.a[0].subnet\n}\n",
 		"invocation \"a\" {\n vendor = %[1]s\n phase = %[1]s\n worktree = %[1]s\n prompt = %[1]s\n timeout = %[1]s\n env = %[1]s\n user = %[1]s\n git = %[1]s\n after_run = %[1]s\n" +
-			" limits {\n memory = %[1]s\n cpus = %[1]s\n pids = %[1]s\n output = %[1]s\n upload = %[1]s\n }\n}\n",
+			" limits {\n memory = %[1]s\n cpus = %[1]s\n pids = %[1]s\n output = %[1]s\n upload = %[1]s\n download = %[1]s\n tunnels = %[1]s\n tunnels_per_second = %[1]s\n }\n}\n",
 		"output \"a\" {\n value = %[1]s\n sensitive = %[1]s\n description = %[1]s\n}\n",
 		"check \"a\" {\n assert {\n condition = %[1]s\n error_message = %[1]s\n }\n}\n",
 		"variable \"x\" {\n type = %[1]s\n default = %[1]s\n sensitive = %[1]s\n nullable = %[1]s\n description = %[1]s\n validation {\n condition = %[1]s == var.x\n error_message = %[1]s\n }\n}\n",

@@ -162,6 +162,11 @@ type Limits struct {
 	PIDs   Val[int64]
 	Output Val[int64] // bytes
 	Upload Val[int64] // bytes
+	// Download is in bytes, or NoBound.
+	Download Val[int64]
+	// Tunnels may be open at once, and TunnelsPerSecond be new.
+	Tunnels          Val[int64]
+	TunnelsPerSecond Val[int64]
 }
 
 // Catalog is what the program has built in, as far as reading a configuration needs it.

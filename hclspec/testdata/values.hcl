@@ -94,6 +94,10 @@ invocation "a" {
     pids   = 1.5      # ERROR: Invalid number
     output = "1KB"    # ERROR: Invalid size
     upload = "9TiB"   # ERROR: Invalid size
+
+    download           = "none" # ERROR: Invalid size
+    tunnels            = 641    # ERROR: Invalid number
+    tunnels_per_second = 10001  # ERROR: Invalid number
   }
 }
 
@@ -109,6 +113,10 @@ invocation "b" {
     memory = "1KiB"   # ERROR: Invalid size
     cpus   = 0.001    # ERROR: Invalid number
     pids   = "many"   # ERROR: Unsuitable value
+
+    download           = 0   # ERROR: Invalid size
+    tunnels            = 0   # ERROR: Invalid number
+    tunnels_per_second = 1.5 # ERROR: Invalid number
   }
 }
 
