@@ -29,13 +29,13 @@ func (w *world) open(c contender) (net.Conn, error) {
 	}
 	if err := w.greet(conn, c); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("%s: %w", c.name, err)
+		return nil, err
 	}
 	return conn, nil
 }
 
 func (w *world) greet(conn net.Conn, c contender) error {
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patient)); err != nil {
 		return err
 	}
 	if c.target != "" {
@@ -68,7 +68,8 @@ func connected(conn net.Conn) error {
 		k, err := conn.Read(buf[n:])
 		if n += k; bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")) {
 			if !bytes.Contains(buf[:min(n, 16)], []byte(" 200 ")) {
-				return fmt.Errorf("the answer is %q", buf[:n])
+				line, _, _ := bytes.Cut(buf[:n], []byte("\r\n"))
+				return fmt.Errorf("the answer is %q", line)
 			}
 			return nil
 		}

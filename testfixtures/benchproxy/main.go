@@ -79,5 +79,7 @@ func bench(o options) (met bool, err error) {
 			return false, err
 		}
 	}
-	return t.goals(os.Stdout), nil
+	met = t.report(os.Stdout)
+	versions(os.Stdout, o)
+	return met, nil
 }

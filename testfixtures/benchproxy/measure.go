@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,12 +15,23 @@ import (
 	"time"
 )
 
+// patient is how long a client waits for anything: whoever takes longer has failed.
+const patient = 20 * time.Second
+
+// count says how many there are.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // rates are new tunnels per second: opened, their hello answered, closed.
 func rates(w *world, o options, t *table) error {
 	for _, clients := range []int{1, 32, 256} {
 		of := []kind{
-			{fmt.Sprintf("new tunnels, %d clients", clients), "/s", more},
-			{fmt.Sprintf("processor per tunnel, %d clients", clients), "µs", less},
+			{"new tunnels, " + count(clients, "client"), "/s", more},
+			{"processor per tunnel, " + count(clients, "client"), "µs", less},
 		}
 		err := w.inTurn(o, t, of, func(c contender) ([]float64, error) {
 			var n atomic.Int64
@@ -65,6 +77,9 @@ func latencies(w *world, o options, t *table) error {
 			return nil, err
 		}
 		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(patient)); err != nil {
+			return nil, err
+		}
 		buf, took := make([]byte, 64), make([]float64, trips)
 		for i := range took {
 			start := time.Now()
@@ -84,7 +99,7 @@ func latencies(w *world, o options, t *table) error {
 // throughputs are bytes from the server through standing tunnels.
 func throughputs(w *world, o options, t *table) error {
 	for _, tunnels := range []int{1, 32} {
-		of := []kind{{fmt.Sprintf("throughput, %d tunnels", tunnels), "GB/s", more}}
+		of := []kind{{"throughput, " + count(tunnels, "tunnel"), "GB/s", more}}
 		err := w.inTurn(o, t, of, func(c contender) ([]float64, error) {
 			conns := make([]net.Conn, tunnels)
 			for i := range conns {
@@ -95,29 +110,8 @@ func throughputs(w *world, o options, t *table) error {
 				defer conn.Close()
 				conns[i] = conn
 			}
-			var n atomic.Int64
-			var wg sync.WaitGroup
-			// A moment for buffers and windows to grow, and for splicing to set in.
-			start := time.Now().Add(o.slice / 2)
-			for _, conn := range conns {
-				if err := conn.SetReadDeadline(start.Add(o.slice)); err != nil {
-					return nil, err
-				}
-				wg.Go(func() {
-					buf := make([]byte, 256<<10)
-					for {
-						k, err := conn.Read(buf)
-						if time.Now().After(start) {
-							n.Add(int64(k))
-						}
-						if err != nil {
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			return []float64{float64(n.Load()) / o.slice.Seconds() / 1e9}, nil
+			n, err := drink(conns, o.slice)
+			return []float64{float64(n) / o.slice.Seconds() / 1e9}, err
 		})
 		if err != nil {
 			return err
@@ -126,42 +120,85 @@ func throughputs(w *world, o options, t *table) error {
 	return nil
 }
 
+// drink reads from connections that never end by themselves, and says how many bytes came within a while. One
+// that ends has failed: without it a contender would only look slow.
+func drink(conns []net.Conn, slice time.Duration) (int64, error) {
+	var n atomic.Int64
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	// A moment for buffers and windows to grow, and for splicing to set in.
+	start := time.Now().Add(slice / 2)
+	for _, conn := range conns {
+		if err := conn.SetReadDeadline(start.Add(slice)); err != nil {
+			return 0, err
+		}
+		wg.Go(func() {
+			buf := make([]byte, 256<<10)
+			for {
+				k, err := conn.Read(buf)
+				if time.Now().After(start) {
+					n.Add(int64(k))
+				}
+				if err == nil {
+					continue
+				}
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					failed.Store(&err)
+				}
+				return
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	if n.Load() == 0 {
+		return 0, errors.New("nothing came")
+	}
+	return n.Load(), nil
+}
+
 // idles are memory and descriptors of standing tunnels in which nothing happens.
 func idles(w *world, _ options, t *table) error {
 	for _, c := range w.contenders[1:] {
-		mem0, fds0, err := held(c.pid)
-		if err != nil {
-			return err
-		}
-		var conns []net.Conn
-		for _, n := range []int{1000, 5000} {
-			row := fmt.Sprintf("%d idle tunnels, ", n)
-			for len(conns) < n && err == nil {
-				var conn net.Conn
-				if conn, err = w.ask(c, askEcho); err == nil {
-					conns = append(conns, conn)
-				}
-			}
-			if err != nil {
-				t.fail(kind{row + "memory", "MB", less}, c.name, fmt.Sprintf("only %d", len(conns)))
-				t.fail(kind{row + "descriptors", "", less}, c.name, fmt.Sprintf("only %d", len(conns)))
-				err = nil
-				break
-			}
-			time.Sleep(2 * time.Second) // what is only on its way is not counted
-			mem, fds, err := held(c.pid)
-			if err != nil {
-				return err
-			}
-			t.add(kind{row + "memory", "MB", less}, c.name, (mem-mem0)/1e6)
-			t.add(kind{row + "descriptors", "", less}, c.name, fds-fds0)
-		}
-		for _, conn := range conns {
-			conn.Close()
-		}
+		idle(w, t, c)
 		time.Sleep(500 * time.Millisecond)
 	}
 	return nil
+}
+
+func idle(w *world, t *table, c contender) {
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	mem0, fds0, err := held(c.pid)
+	for _, n := range []int{1000, 5000} {
+		memory := kind{fmt.Sprintf("%d idle tunnels, memory", n), "MB", less}
+		descriptors := kind{fmt.Sprintf("%d idle tunnels, descriptors", n), "", less}
+		for len(conns) < n && err == nil {
+			var conn net.Conn
+			if conn, err = w.ask(c, askEcho); err == nil {
+				conns = append(conns, conn)
+			}
+		}
+		var mem, fds float64
+		if err == nil {
+			time.Sleep(2 * time.Second) // what is only on its way is not counted
+			mem, fds, err = held(c.pid)
+		}
+		if err != nil {
+			why := fmt.Sprintf("only %d, %s", len(conns), cause(err))
+			t.fail(memory, c.name, why)
+			t.fail(descriptors, c.name, why)
+			continue
+		}
+		t.add(memory, c.name, 1, (mem-mem0)/1e6)
+		t.add(descriptors, c.name, 1, fds-fds0)
+	}
 }
 
 // held is what a process holds: bytes of memory that are its own, and descriptors.
@@ -186,8 +223,8 @@ func held(pid int) (memory, files float64, err error) {
 
 // starts are sandplan's proxy from the start of its process to its ready line.
 func starts(w *world, o options, t *table) error {
-	var took []float64
-	for range 2*o.rounds + 1 {
+	row := kind{"start to ready", "ms", less}
+	for round := range 2*o.rounds + 1 {
 		cfg, err := configOf(w.contenders[0].dial)
 		if err != nil {
 			return err
@@ -195,39 +232,55 @@ func starts(w *world, o options, t *table) error {
 		start := time.Now()
 		cmd, err := w.startOurs(o.sandplan, cfg, 0)
 		if err != nil {
-			return err
+			t.fail(row, ours, cause(err))
+			continue
 		}
-		took = append(took, float64(time.Since(start).Microseconds())/1000)
+		t.add(row, ours, round, float64(time.Since(start).Microseconds())/1000)
 		if err := cmd.Process.Kill(); err != nil {
 			return err
 		}
 	}
-	t.add(kind{"start to ready", "ms", less}, w.contenders[1].name, took...)
 	return nil
 }
 
 // starved leaves sandplan's proxy without descriptors for a while, and wants it to wait instead of
 // trying, and to serve again afterwards.
 func starved(w *world, o options, t *table) error {
-	ours := w.contenders[1]
-	cfg, err := configOf(serverAddress(9, mustPort(ours.target)))
+	row := kind{"share of a core, no descriptors", "", less}
+	share, err := starve(w, o)
 	if err != nil {
-		return err
+		t.fail(row, ours, cause(err))
+		return nil
+	}
+	t.add(row, ours, 1, share)
+	return nil
+}
+
+func starve(w *world, o options) (share float64, err error) {
+	target := w.contenders[1].target
+	cfg, err := configOf(serverAddress(9, mustPort(target)))
+	if err != nil {
+		return 0, err
 	}
 	cmd, err := w.startOurs(o.sandplan, cfg, 64)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	c := contender{name: "sandplan", dial: cfg.Listen, target: ours.target}
+	c := contender{name: ours, dial: cfg.Listen, target: target}
 	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
 	for range 120 {
 		conn, err := net.Dial("tcp", c.dial)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		conns = append(conns, conn)
 		if _, err := io.WriteString(conn, "CONNECT "+c.target+" HTTP/1.1\r\nHost: "+c.target+"\r\n"); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	// Requests without an end are given up after a while; new ones take their places.
@@ -240,19 +293,18 @@ func starved(w *world, o options, t *table) error {
 			}
 		}
 	}
-	share := (cpu(cmd.Process.Pid) - before) / time.Since(start).Seconds()
+	share = (cpu(cmd.Process.Pid) - before) / time.Since(start).Seconds()
 	for _, conn := range conns {
 		conn.Close()
 	}
-	t.add(kind{"share of a core, no descriptors", "", less}, c.name, share)
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		conn, err := w.open(c)
 		if err == nil {
 			conn.Close()
-			return nil
+			return share, nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("it does not serve any more after it was without descriptors: %w", err)
+			return share, fmt.Errorf("it does not serve any more after it was without descriptors: %s", cause(err))
 		}
 	}
 }

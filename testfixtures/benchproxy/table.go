@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -22,30 +24,80 @@ type kind struct {
 	better order
 }
 
-// cell are the values of one contender, one for each round.
-type cell struct {
-	values []float64
-	failed string
-}
-
-func (c *cell) value() float64 { return median(c.values) }
-
-// median leaves the values as they are.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
-
-// over is the ratio of two contenders, the median of the rounds: in a round both met the same machine.
-func (c *cell) over(other *cell) float64 {
-	if len(c.values) != len(other.values) {
-		return c.value() / other.value()
+// title is the row's name with the unit of its values.
+func (k kind) title() string {
+	if k.unit == "" {
+		return k.row
 	}
-	ratios := make([]float64, len(c.values))
-	for i, v := range c.values {
-		ratios[i] = v / other.values[i]
+	return k.row + ", " + k.unit
+}
+
+// ours is the name of sandplan's proxy among the contenders, and direct that of no proxy at all.
+const (
+	direct = "direct"
+	ours   = "sandplan"
+)
+
+// Names of the contenders, in the order of the columns.
+func columns() []string {
+	return []string{direct, ours, "relay, copy", "relay, splice", "squid", "tinyproxy"}
+}
+
+// cell are the values of one contender, by round. A round in which it failed has none: it is left out, and
+// counts neither for nor against anybody.
+type cell struct {
+	values   map[int]float64
+	failures []string // what failed, one for each round
+}
+
+// rounds are how many rounds it took part in.
+func (c *cell) rounds() int { return len(c.values) + len(c.failures) }
+
+// failed says that too few rounds are left to be held against: more than a third are missing.
+func (c *cell) failed() bool { return 3*len(c.failures) > c.rounds() }
+
+func (c *cell) value() float64 { return median(slices.Collect(maps.Values(c.values))) }
+
+// median leaves the values as they are; that of none is no number.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}
+
+// over is the ratio of two contenders, the median of the rounds that both have: in a round both met the same
+// machine.
+func (c *cell) over(other *cell) float64 {
+	var ratios []float64
+	for round, v := range c.values {
+		if o, ok := other.values[round]; ok {
+			ratios = append(ratios, v/o)
+		}
 	}
 	return median(ratios)
+}
+
+// why says how often it failed in how many rounds, and of what, the most frequent first.
+func (c *cell) why() string {
+	often := map[string]int{}
+	for _, f := range c.failures {
+		often[f]++
+	}
+	kinds := slices.SortedFunc(maps.Keys(often), func(a, b string) int {
+		return cmp.Or(often[b]-often[a], strings.Compare(a, b))
+	})
+	for i, k := range kinds {
+		if len(kinds) > 1 {
+			kinds[i] = fmt.Sprintf("%d × %s", often[k], k)
+		}
+	}
+	return fmt.Sprintf("failed %d of %d: %s", len(c.failures), c.rounds(), strings.Join(kinds, ", "))
 }
 
 type row struct {
@@ -71,99 +123,29 @@ func (t *table) row(k kind) *row {
 	return r
 }
 
-func (t *table) add(k kind, contender string, values ...float64) {
+func (t *table) cell(k kind, contender string) *cell {
 	r := t.row(k)
 	if r.cells[contender] == nil {
-		r.cells[contender] = &cell{}
+		r.cells[contender] = &cell{values: map[int]float64{}}
 	}
-	c := r.cells[contender]
-	c.values = append(c.values, values...)
+	return r.cells[contender]
 }
 
+func (t *table) add(k kind, contender string, round int, value float64) {
+	t.cell(k, contender).values[round] = value
+}
+
+// fail notes that a contender has no value in a round.
 func (t *table) fail(k kind, contender, why string) {
-	t.row(k).cells[contender] = &cell{failed: why}
+	c := t.cell(k, contender)
+	c.failures = append(c.failures, why)
 }
 
-// rival is who a row is held against, and how: by a factor that ours has to reach.
-type rival struct {
-	name   string
-	factor float64
-}
-
-// rivals are the goals: as many new tunnels as the relay that copies, the throughput of the one that
-// splices, and better than squid and tinyproxy in every row.
-func rivals(row string) []rival {
-	out := []rival{{"squid", 1}, {"tinyproxy", 1}}
-	switch {
-	case strings.HasPrefix(row, "processor"):
-		return []rival{{"relay, copy", 1}}
-	case strings.HasPrefix(row, "new tunnels"):
-		out = append([]rival{{"relay, copy", 1}}, out...)
-	case strings.HasPrefix(row, "throughput"):
-		out = append([]rival{{"relay, splice", 1}}, out...)
-	}
-	return out
-}
-
-// Names of the contenders, in the order of the columns.
-func columns() []string {
-	return []string{"direct", "sandplan", "relay, copy", "relay, splice", "squid", "tinyproxy"}
-}
-
-// bounds are the goals of rows that only sandplan's proxy has.
-func bounds() map[string]float64 {
-	return map[string]float64{"start to ready": 50, "share of a core, no descriptors": 0.05}
-}
-
-// goals prints the figures and one line for each goal, and says whether all were met.
-func (t *table) goals(w io.Writer) bool {
-	fmt.Fprintf(w, "%-36s", "")
-	for _, c := range columns() {
-		fmt.Fprintf(w, "%20s", c)
-	}
-	fmt.Fprintln(w)
-	for _, r := range t.rows {
-		fmt.Fprintf(w, "%-36s", r.kind.row)
-		for _, c := range columns() {
-			fmt.Fprintf(w, "%20s", r.text(c))
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "\n%-36s %-24s %10s %10s\n", "", "goal", "value", "")
-	all := true
-	line := func(name, goal string, value float64, met bool) {
-		verdict := "met"
-		if !met {
-			verdict, all = "missed", false
-		}
-		fmt.Fprintf(w, "%-36s %-24s %10.2f %10s\n", name, goal, value, verdict)
-	}
-	for _, r := range t.rows {
-		ours := r.cells["sandplan"]
-		if most, ok := bounds()[r.kind.row]; ok {
-			line(r.kind.row, fmt.Sprintf("≤ %g %s", most, r.unit), ours.value(), ours.value() <= most)
-			continue
-		}
-		for _, v := range rivals(r.kind.row) {
-			other := r.cells[v.name]
-			switch {
-			case other == nil:
-				continue
-			case ours.failed != "":
-				line(r.kind.row, "any", 0, false)
-			case other.failed != "":
-				line(r.kind.row, "against "+v.name+": "+other.failed, 0, true)
-			case r.better == more:
-				line(r.kind.row, fmt.Sprintf("≥ %.2f × %s", v.factor, v.name), ours.over(other), ours.over(other) >= v.factor)
-			default:
-				line(r.kind.row, fmt.Sprintf("≤ %.2f × %s", v.factor, v.name), ours.over(other), ours.over(other) <= v.factor)
-			}
-		}
-	}
-	if t.disturbed > 0 {
-		fmt.Fprintf(w, "\n%d of %d figures were taken while other programs ran: a quiet machine says more.\n", t.disturbed, t.taken)
-	}
-	return all
+// lost says whether a contender has failed so often that it fails of all these rounds: more of them need
+// not be waited for.
+func (t *table) lost(k kind, contender string, rounds int) bool {
+	c := t.row(k).cells[contender]
+	return c != nil && 3*len(c.failures) > rounds
 }
 
 // text is a value, with its ratio to the direct way where there is one.
@@ -172,15 +154,18 @@ func (r *row) text(contender string) string {
 	switch {
 	case c == nil:
 		return "-"
-	case c.failed != "":
-		return c.failed
+	case c.failed():
+		return fmt.Sprintf("failed %d of %d", len(c.failures), c.rounds())
 	}
-	s := fmt.Sprintf("%.3g %s", c.value(), r.unit)
+	s := fmt.Sprintf("%.3g", c.value())
 	if c.value() >= 1000 {
-		s = fmt.Sprintf("%.0f %s", c.value(), r.unit)
+		s = fmt.Sprintf("%.0f", c.value())
 	}
-	if d := r.cells["direct"]; d != nil && contender != "direct" {
+	if d := r.cells[direct]; d != nil && contender != direct {
 		s += fmt.Sprintf(" %.2f×", c.over(d))
+	}
+	if len(c.failures) > 0 {
+		s += " *"
 	}
 	return s
 }

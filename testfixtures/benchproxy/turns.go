@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,23 +17,45 @@ const tolerable = 0.15
 
 // inTurn measures every contender in each round: what slows the machine down for a while slows all of them
 // down, and ratios within a round stay what they are. Each round begins with another contender, since the one
-// before leaves the processors awake or asleep. The first round warms up and does not count.
+// before leaves the processors awake or asleep. The first round warms up and does not count, but for ours,
+// which may not fail in it either. Without the direct way there is nothing to measure by.
 func (w *world) inTurn(o options, t *table, of []kind, measure func(contender) ([]float64, error)) error {
 	for round := range o.rounds + 1 {
 		for i := range w.contenders {
 			c := w.contenders[(i+round)%len(w.contenders)]
+			if t.lost(of[0], c.name, o.rounds) {
+				continue
+			}
 			values, err := w.quietly(t, func() ([]float64, error) { return measure(c) })
-			if err != nil {
+			if err != nil && c.name == direct {
 				return fmt.Errorf("%s, %s: %w", of[0].row, c.name, err)
 			}
-			for j, v := range values {
-				if round > 0 {
-					t.add(of[j], c.name, v)
+			for j, k := range of {
+				switch {
+				case err != nil && (round > 0 || c.name == ours):
+					t.fail(k, c.name, cause(err))
+				case round > 0 && j < len(values):
+					t.add(k, c.name, round, values[j])
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// cause is what failed, without the addresses, which are others each time.
+func cause(err error) string {
+	var op *net.OpError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &op) && errors.As(op.Err, &call):
+		return op.Op + ": " + call.Err.Error()
+	case errors.As(err, &op):
+		return op.Op + ": " + op.Err.Error()
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return "closed without an answer"
+	}
+	return err.Error()
 }
 
 // quietly takes figures when no other program runs, and again when one did, while there is patience left. It

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -71,11 +70,11 @@ func startWorld(o options) (w *world, err error) {
 	if _, err := w.start(w.self, "-role=server", "-address=0.0.0.0:"+strconv.Itoa(port)); err != nil {
 		return w, err
 	}
-	w.contenders = append(w.contenders, contender{name: "direct", dial: serverAddress(0, port)})
+	w.contenders = append(w.contenders, contender{name: direct, dial: serverAddress(0, port)})
 	for i, a := range []struct {
 		name string
 		add  func(*world, options, string) (contender, error)
-	}{{"sandplan", addOurs}, {"relay, copy", addRelay("copy")}, {"relay, splice", addRelay("splice")}, {"squid", addSquid}, {"tinyproxy", addTinyproxy}} {
+	}{{ours, addOurs}, {"relay, copy", addRelay("copy")}, {"relay, splice", addRelay("splice")}, {"squid", addSquid}, {"tinyproxy", addTinyproxy}} {
 		if i > 0 && !strings.Contains(a.name, o.ways) {
 			continue
 		}
@@ -150,8 +149,10 @@ func addRelay(role string) func(*world, options, string) (contender, error) {
 	}
 }
 
-// configOf is sandplan's proxy for one server, with bounds that the bench does not meet, and with as many
-// processors as everybody else here has. In its container it has one.
+// processors are how many sandplan's proxy may use: as many as everybody else here. In its container it has one.
+func processors() int { return runtime.NumCPU() }
+
+// configOf is sandplan's proxy for one server, with bounds that the bench does not meet.
 func configOf(server string) (*egress.Config, error) {
 	port, err := freePort()
 	if err != nil {
@@ -170,7 +171,7 @@ func configOf(server string) (*egress.Config, error) {
 		Hosts:  []egress.Host{{Name: vendor, Port: n, Addresses: []string{host}, TLS: true, Decl: "vendor.bench"}},
 		Limits: egress.DefaultLimits(0),
 	}
-	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes, cfg.Limits.CPUs = 20_000, 1<<20, 1<<40, runtime.NumCPU()
+	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.LogBytes, cfg.Limits.CPUs = 20_000, 1<<20, 1<<40, processors()
 	return cfg, nil
 }
 
@@ -259,11 +260,9 @@ func addTinyproxy(w *world, _ options, server string) (contender, error) {
 
 // addProgram starts one and waits until it listens.
 func (w *world) addProgram(c contender, name string, args ...string) (contender, error) {
-	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrNotFound) {
-		if path, err = exec.LookPath("/usr/sbin/" + name); err != nil {
-			return c, fmt.Errorf("%w: make bench-proxy installs it", err)
-		}
+	path, err := lookPath(name)
+	if err != nil {
+		return c, err
 	}
 	cmd, err := w.start(path, args...)
 	if err != nil {
