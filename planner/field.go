@@ -52,6 +52,7 @@ const (
 	UnitNanoCPUs Unit = 2 // 1500000000 reads 1.5
 	UnitDuration Unit = 3 // nanoseconds: 1800000000000 reads "30m"
 	UnitMillis   Unit = 4 // 1800000 reads "30m"
+	UnitBound    Unit = 5 // bytes; 0 is no bound, which the language writes as null
 )
 
 // Value is one side of a field: canonical JSON, or a reference to the object at an address, which

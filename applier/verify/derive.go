@@ -26,6 +26,7 @@ func derive(s *hclspec.Spec, subjects []hclspec.Invocation, workspace, tree stri
 	for _, inv := range subjects {
 		inv.Prompt, inv.PromptSensitive = hclspec.Val[string]{}, false
 		inv.AfterRun.V = "keep" // everything is removed at the end
+		inv.Limits = withRoom(inv.Limits)
 		out.Invocations = append(out.Invocations, inv)
 	}
 	first := subjects[0]
@@ -34,7 +35,7 @@ func derive(s *hclspec.Spec, subjects []hclspec.Invocation, workspace, tree stri
 		Name: freeName(s.Invocations), Vendor: first.Vendor, Phase: hclspec.Val[string]{V: secondPhase, Range: first.Range},
 		Worktree: hclspec.Val[string]{V: tree, Range: first.Range, Set: true}, Timeout: hclspec.Val[time.Duration]{V: limit, Range: first.Range},
 		Git: hclspec.Val[string]{V: "read-only", Range: first.Range}, AfterRun: hclspec.Val[string]{V: "keep", Range: first.Range},
-		Limits: first.Limits, Range: first.Range,
+		Limits: withRoom(first.Limits), Range: first.Range,
 	}
 	second.Address = string(planner.InvocationAddress(second.Name, nil))
 	out.Invocations = append(out.Invocations, second)
@@ -45,6 +46,15 @@ func derive(s *hclspec.Spec, subjects []hclspec.Invocation, workspace, tree stri
 		return 1
 	})
 	return &out, second
+}
+
+// withRoom lets the proxy hear every attempt: one that is refused for being too many shows nothing of the rule
+// that it tries.
+func withRoom(l hclspec.Limits) hclspec.Limits {
+	const tunnels, perSecond = 256, 100
+	l.Tunnels.V, l.TunnelsPerSecond.V = max(l.Tunnels.V, tunnels), max(l.TunnelsPerSecond.V, perSecond)
+	l.Download.V = hclspec.NoBound
+	return l
 }
 
 // freeName is a name that no invocation has.

@@ -64,6 +64,10 @@ invocation "a" {
     pids   = 64
     output = "1MiB"
     upload = "1MiB"
+
+    download           = "1GiB"
+    tunnels            = 64
+    tunnels_per_second = 16
   }
 }
 invocation "b" {
@@ -164,6 +168,10 @@ func TestDenyWidening(t *testing.T) {
 		{"pids   = 64", "pids   = 65", "limits.pids", "", "pids"},
 		{"output = \"1MiB\"", "output = \"2MiB\"", "limits.output", "", "output"},
 		{"upload = \"1MiB\"", "upload = \"2MiB\"", "limits.upload", "", "upload"},
+		{"download           = \"1GiB\"", "download           = \"2GiB\"", "limits.download", "", "download"},
+		{"download           = \"1GiB\"", "", "limits.download", "", "no bound on download"},
+		{"tunnels            = 64", "tunnels            = 65", "limits.tunnels", "", "connections at once"},
+		{"tunnels_per_second = 16", "tunnels_per_second = 17", "limits.tunnels_per_second", "", "connections per second"},
 		{"image   = \"agent:1\"", "image   = \"agent:2\"", "image", "image", "another image"},
 		{"command = [\"/agent\"]", "command = [\"/agent\", \"--all\"]", "command", "command", "another command"},
 		{"vendor   = vendor.local\n  phase    = phase.review", "vendor   = vendor.claude\n  phase    = phase.review", "vendor", "vendor", "another vendor"},

@@ -6,6 +6,7 @@
 package permission
 
 import (
+	"math"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
@@ -58,10 +59,15 @@ type Runner struct {
 
 // Limits are bounds; a larger one is more.
 type Limits struct {
-	Memory, Output, Upload int64 // bytes
-	NanoCPUs, PIDs         int64
-	Timeout                time.Duration
+	Memory, Output, Upload    int64 // bytes
+	Download                  int64 // bytes, or Unbounded
+	NanoCPUs, PIDs            int64
+	Tunnels, TunnelsPerSecond int64
+	Timeout                   time.Duration
 }
+
+// Unbounded is a limit that is not there: more than any that is.
+const Unbounded = math.MaxInt64
 
 // Report is a set beside what it is held against.
 type Report struct {

@@ -46,6 +46,9 @@ var rules = []rule{
 	{"limits.pids", moreOf, larger(func(l Limits) int64 { return l.PIDs })},
 	{"limits.output", "it can print more", larger(func(l Limits) int64 { return l.Output })},
 	{"limits.upload", "it can carry more out", larger(func(l Limits) int64 { return l.Upload })},
+	{"limits.download", "it can take more in", larger(func(l Limits) int64 { return l.Download })},
+	{"limits.tunnels", "it can talk over more connections at once", larger(func(l Limits) int64 { return l.Tunnels })},
+	{"limits.tunnels_per_second", "it can connect more often", larger(func(l Limits) int64 { return l.TunnelsPerSecond })},
 	{"timeout", "it can work longer", larger(func(l Limits) int64 { return int64(l.Timeout) })},
 }
 
@@ -143,8 +146,15 @@ func larger(of func(Limits) int64) func(base, now Set) []pair {
 		if to <= from {
 			return nil
 		}
-		return []pair{{fmt.Sprint(from), fmt.Sprint(to)}}
+		return []pair{{bound(from), bound(to)}}
 	}
+}
+
+func bound(n int64) string {
+	if n == Unbounded {
+		return "no bound"
+	}
+	return fmt.Sprint(n)
 }
 
 // command is for the agent's own command line. It is no more than before only when it is the same, or when

@@ -15,7 +15,7 @@ func base() Set {
 		Command: []string{"claude", "--tools", "Read,Glob"}, Files: []string{"/home/agent/x"},
 		Runners: []Runner{{"test", []string{"npm", "test"}, "sha256:2", time.Minute}},
 		Env:     []string{"LANG"}, Values: map[string]string{"LANG": "C"}, Credentials: []string{"token"}, Sources: map[string]string{"token": "env:1"},
-		Limits: Limits{Memory: 100, Output: 100, Upload: 100, NanoCPUs: 100, PIDs: 100, Timeout: time.Hour},
+		Limits: Limits{Memory: 100, Output: 100, Upload: 100, Download: 100, Tunnels: 100, TunnelsPerSecond: 100, NanoCPUs: 100, PIDs: 100, Timeout: time.Hour},
 	}
 }
 
@@ -64,6 +64,10 @@ func TestRules(t *testing.T) {
 		{"limits.pids", func(s *Set) { s.Limits.PIDs++ }, func(s *Set) { s.Limits.PIDs-- }, false, "pids"},
 		{"limits.output", func(s *Set) { s.Limits.Output++ }, func(s *Set) { s.Limits.Output-- }, false, "output"},
 		{"limits.upload", func(s *Set) { s.Limits.Upload++ }, func(s *Set) { s.Limits.Upload-- }, false, "upload"},
+		{"limits.download", func(s *Set) { s.Limits.Download++ }, func(s *Set) { s.Limits.Download-- }, false, "download"},
+		{"limits.download", func(s *Set) { s.Limits.Download = Unbounded }, nil, false, "no bound is more than any"},
+		{"limits.tunnels", func(s *Set) { s.Limits.Tunnels++ }, func(s *Set) { s.Limits.Tunnels-- }, false, "connections at once"},
+		{"limits.tunnels_per_second", func(s *Set) { s.Limits.TunnelsPerSecond++ }, func(s *Set) { s.Limits.TunnelsPerSecond-- }, false, "connections per second"},
 		{"timeout", func(s *Set) { s.Limits.Timeout++ }, func(s *Set) { s.Limits.Timeout-- }, false, "time"},
 	} {
 		more := base()
@@ -149,5 +153,14 @@ func TestAgainst(t *testing.T) {
 	}
 	if d := cmp.Diff(Widening{What: "limits.pids", From: "100", To: "101", Because: "it can use more of the host"}, got[0].Widened[0]); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestNoBoundIsSaid: the number that stands for it would tell nobody anything.
+func TestNoBoundIsSaid(t *testing.T) {
+	open := base()
+	open.Limits.Download = Unbounded
+	if got := Widened(base(), open); len(got) != 1 || got[0].From != "100" || got[0].To != "no bound" {
+		t.Errorf("got %+v", got)
 	}
 }

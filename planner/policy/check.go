@@ -42,6 +42,7 @@ const (
 	SummaryToolsCustom       = "Tools cannot be enforced"
 	SummaryToolsCodex        = "Tools cannot be told apart"
 	SummaryPrompt            = "Invalid prompt"
+	SummaryTunnels           = "Too few tunnels for the proof"
 )
 
 // MaxPrompt is the size of the largest prompt, in bytes.
@@ -148,7 +149,30 @@ func checkInvocation(p parts) hcl.Diagnostics {
 		}
 	}
 	p.checkTools(&at)
+	p.checkTunnels(&at)
 	return at.diags
+}
+
+// checkTunnels: the proof that begins every run asks the proxy for all hosts at once, and for one that it must
+// refuse. A bound below that would refuse the run itself.
+func (p parts) checkTunnels(at *reporter) {
+	need := int64(len(p.vendor.Hosts) + 1)
+	for _, l := range []struct {
+		name  string
+		limit hclspec.Val[int64]
+	}{{"tunnels", p.invocation.Limits.Tunnels}, {"tunnels_per_second", p.invocation.Limits.TunnelsPerSecond}} {
+		if !l.limit.Unknown && l.limit.V > 0 && l.limit.V < need {
+			at.fail(l.limit.Range, SummaryTunnels, "limits.%s is %d, and must be at least %d: the proof that begins each run asks for %s of vendor.%s and for one that is refused, all at once.",
+				l.name, l.limit.V, need, hostCount(len(p.vendor.Hosts)), p.vendor.Name)
+		}
+	}
+}
+
+func hostCount(n int) string {
+	if n == 1 {
+		return "the host"
+	}
+	return fmt.Sprintf("the %d hosts", n)
 }
 
 // checkTools: a phase that cannot be held with a vendor is an error of the invocation that joins them.

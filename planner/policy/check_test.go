@@ -72,6 +72,10 @@ func TestMistakes(t *testing.T) {
 			SummaryUserRoot, "user 0", 73, "invocation.claude_fix", "the group changes nothing",
 		},
 		{
+			"fewer tunnels than the proof opens", func(s *hclspec.Spec) { invocationOf(s, "codex_fix").Limits.Tunnels = set[int64](2, 75) },
+			SummaryTunnels, "at least 3", 75, "invocation.codex_fix", "the proof would be refused, and no run begin",
+		},
+		{
 			"user root by name", func(s *hclspec.Spec) { invocationOf(s, "claude_fix").User = set("root", 73) },
 			SummaryUser, "not a number", 73, "invocation.claude_fix", "a name means what the image says",
 		},

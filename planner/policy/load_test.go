@@ -122,6 +122,9 @@ func TestLoadingAndCheckingTogether(t *testing.T) {
 		{"two credentials", [2]string{"#claude", "credential \"ANTHROPIC_API_KEY\" {\n source_env = \"K\"\n }"}, SummaryCredentialTwice},
 		{"no credential", [2]string{"credential \"OPENAI_API_KEY\" {\n    source_env = \"T\"\n  }", ""}, SummaryCredentialMissing},
 		{"relative command", [2]string{`["/agent"]`, `["agent"]`}, SummaryCommand},
+		{"fewer tunnels than the proof opens", [2]string{"#a", "limits {\n tunnels = 1\n }"}, SummaryTunnels},
+		{"fewer new tunnels than the proof opens", [2]string{"#b", "limits {\n tunnels_per_second = 1\n }"}, SummaryTunnels},
+		{"as many tunnels as the proof opens", [2]string{"#inv-c", "limits {\n tunnels = 3\n tunnels_per_second = 3\n }"}, "none"},
 		{"metadata address", [2]string{`"10.1.2.3"`, `"169.254.169.254"`}, SummaryHostLinkLocal},
 		{"tools on a custom vendor", [2]string{"#plan", `tools = ["read"]`}, SummaryToolsCustom},
 		{"edit without write", [2]string{"#mine", `tools = ["read", "edit"]`}, SummaryToolsCodex},
@@ -156,7 +159,7 @@ func TestLoadingAndCheckingTogether(t *testing.T) {
 		})
 	}
 	for _, summary := range []string{SummaryUserRoot, SummaryEnv, SummaryModelUnknown, SummaryVersion, SummaryCredentialTwice, SummaryCredentialMissing,
-		SummaryCommand, SummaryHostLinkLocal, SummaryToolsCustom, SummaryToolsCodex, SummaryToolsReadOnly} {
+		SummaryCommand, SummaryHostLinkLocal, SummaryToolsCustom, SummaryToolsCodex, SummaryToolsReadOnly, SummaryTunnels} {
 		if !shown[summary] {
 			t.Errorf("no configuration shows %q", summary)
 		}

@@ -253,7 +253,7 @@ func (b *builder) objects(p part) error {
 		dns = b.spec.Provider.DNS.V
 	}
 	ps, err := desiredProxy{scope: scope, addr: proxy, command: p.command, image: b.tool.ID, subnet: subnet, dns: dns,
-		hardened: b.hardened.proxy, upload: p.inv.Limits.Upload.V, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
+		hardened: b.hardened.proxy, limits: p.inv.Limits, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
 	if err != nil {
 		return &refusal{summaryProxy, sentence(err) + " Run `sandplan init`, which writes the host's name servers down, or set dns in the provider block."}
 	}
@@ -353,6 +353,8 @@ func declOf(p part) map[string]*hcl.Range {
 		"prompt": &p.inv.Prompt.Range, "timeout": &p.inv.Timeout.Range,
 		"limits.memory": &p.inv.Limits.Memory.Range, "limits.cpus": &p.inv.Limits.CPUs.Range, "limits.pids": &p.inv.Limits.PIDs.Range,
 		"limits.output": &p.inv.Limits.Output.Range, "limits.upload": &p.inv.Limits.Upload.Range,
+		"limits.download": &p.inv.Limits.Download.Range, "limits.tunnels": &p.inv.Limits.Tunnels.Range,
+		"limits.tunnels_per_second": &p.inv.Limits.TunnelsPerSecond.Range,
 	}
 	for _, env := range [][]hclspec.EnvVar{p.vendor.Env, p.inv.Env} {
 		if len(env) > 0 {

@@ -266,6 +266,10 @@ invocation "one" {
     pids   = 100
     output = "8MiB"
     upload = "8MiB"
+
+    download           = "1GiB"
+    tunnels            = 64
+    tunnels_per_second = 16
   }
 }
 `, w.agent, w.repo)))

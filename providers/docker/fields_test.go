@@ -88,7 +88,8 @@ func writeRows(b *strings.Builder, prefix string, tab *table) {
 // An attribute in a row is one that the language has: plans show it as the user's own.
 func TestAttributesOfRowsAreTheUsers(t *testing.T) {
 	known := []string{"image", "user", "env", "worktree", "git", "prompt", "timeout", "credential", "argv", "command", "hosts", "dns", "subnet_pool",
-		"limits.memory", "limits.cpus", "limits.pids", "limits.output", "limits.upload"}
+		"limits.memory", "limits.cpus", "limits.pids", "limits.output", "limits.upload",
+		"limits.download", "limits.tunnels", "limits.tunnels_per_second"}
 	for _, k := range kinds() {
 		for _, r := range k.table.rows {
 			if r.attr != "" && !slices.Contains(known, r.attr) {

@@ -35,7 +35,7 @@ func Permissions(declared map[planner.Address][]planner.Field) []permission.Set 
 			proxy := newRowReader(declared[inv.With(planner.PartProxy)])
 			s.Reach, s.DNS = proxy.texts("Config.Cmd[1].hosts"), proxy.texts("Config.Cmd[1].dns")
 			s.Vendor = strings.TrimPrefix(proxy.text("Config.Cmd[1].declaration"), "vendor.")
-			s.Limits.Upload = proxy.number("Config.Cmd[1].limits.upload_bytes")
+			proxy.bounds(&s.Limits)
 			byInvocation[inv], order = s, append(order, inv)
 		case strings.HasPrefix(a.Part(), "runner[") && byInvocation[inv] != nil:
 			name := strings.Trim(strings.TrimPrefix(a.Part(), "runner"), `[]"`)
@@ -108,6 +108,16 @@ func (r rowReader) number(path string) int64 {
 		return 0
 	}
 	return n
+}
+
+// bounds are those that the proxy holds its agent to.
+func (r rowReader) bounds(l *permission.Limits) {
+	const at = "Config.Cmd[1].limits."
+	l.Upload, l.Download = r.number(at+"upload_bytes"), r.number(at+"download_bytes")
+	if l.Download == 0 && !r.at(at+"download_bytes").IsZero() {
+		l.Download = permission.Unbounded
+	}
+	l.Tunnels, l.TunnelsPerSecond = r.number(at+"tunnels"), r.number(at+"tunnels_per_second")
 }
 
 func (r rowReader) texts(path string) []string {

@@ -29,7 +29,8 @@ func TestEveryAttributeIsJudged(t *testing.T) {
 		}
 	}
 	for _, attr := range []string{"worktree", "git", "user", "image", "env", "prompt", "credential", "hosts", "dns", "timeout", "argv",
-		"limits.memory", "limits.cpus", "limits.pids", "limits.output", "limits.upload"} {
+		"limits.memory", "limits.cpus", "limits.pids", "limits.output", "limits.upload",
+		"limits.download", "limits.tunnels", "limits.tunnels_per_second"} {
 		if _, known := judged[attr]; !known {
 			t.Errorf("no row has the attribute %s: this test shows nothing of it", attr)
 		}

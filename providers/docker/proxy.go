@@ -10,6 +10,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker/egress"
@@ -24,7 +25,7 @@ type desiredProxy struct {
 	image   string // the ID of sandplan.image
 	subnet  planner.Subnet
 	dns     []netip.Addr
-	upload  int64
+	limits  hclspec.Limits
 	// hardened is proxyHost, made once for all.
 	hardened container.HostConfig
 	// priority says that the engine knows which of two networks the default route goes to (API 1.48).
@@ -57,7 +58,7 @@ func (d desiredProxy) container() (containerSpec, error) {
 		Agent:       d.subnet.Agent.String(),
 		DNS:         []string{},
 		Sysctls:     proxySysctls(),
-		Limits:      egress.DefaultLimits(d.upload),
+		Limits:      proxyLimits(d.limits),
 	}
 	for _, a := range d.dns {
 		c.DNS = append(c.DNS, a.String())
@@ -89,6 +90,14 @@ func (d desiredProxy) container() (containerSpec, error) {
 	}, nil
 }
 
+// proxyLimits are those of the declaration, and the proxy's own for what nobody declares.
+func proxyLimits(l hclspec.Limits) egress.Limits {
+	out := egress.DefaultLimits(l.Upload.V)
+	out.DownloadBytes = l.Download.V // no bound is 0 on both sides
+	out.Tunnels, out.TunnelsPerSecond = int(l.Tunnels.V), int(l.TunnelsPerSecond.V)
+	return out
+}
+
 func networkMode(a planner.Address) container.NetworkMode { return container.NetworkMode(refTo(a)) }
 
 func proxyRows() []row {
@@ -113,9 +122,11 @@ func proxyRows() []row {
 		row{path: at + "dns", norm: list, attr: "dns"},
 		row{path: at + "sysctls", norm: dict},
 		row{path: at + "limits.upload_bytes", norm: integer, attr: "limits.upload", unit: planner.UnitBytes},
+		row{path: at + "limits.download_bytes", norm: integer, attr: "limits.download", unit: planner.UnitBound},
+		row{path: at + "limits.tunnels", norm: integer, attr: "limits.tunnels"},
+		row{path: at + "limits.tunnels_per_second", norm: integer, attr: "limits.tunnels_per_second"},
 	)
-	for _, name := range []string{"tunnels", "tunnels_per_second", "head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms",
-		"download_bytes", "log_bytes", "silence_ms", "memory_bytes", "cpus"} {
+	for _, name := range []string{"head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms", "log_bytes", "silence_ms", "memory_bytes", "cpus"} {
 		rows = append(rows, row{path: at + "limits." + name, norm: integer})
 	}
 	return rows

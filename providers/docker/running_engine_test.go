@@ -111,6 +111,10 @@ invocation "write" {
     cpus   = 0.5
     pids   = 64
     upload = "1MiB"
+
+    download           = "1GiB"
+    tunnels            = 8
+    tunnels_per_second = 8
   }
 }
 `, w.repo, linked, w.repo, other)))

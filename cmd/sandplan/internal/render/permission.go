@@ -137,7 +137,7 @@ func permissionRow(what string) string {
 func wideningText(w permission.Widening) string {
 	from, to := w.From, w.To
 	switch w.What {
-	case "limits.memory", "limits.output", "limits.upload":
+	case "limits.memory", "limits.output", "limits.upload", "limits.download":
 		from, to = unit(w.From, bytesText), unit(w.To, bytesText)
 	case "limits.cpus":
 		from, to = unit(w.From, cpusText), unit(w.To, cpusText)
@@ -197,10 +197,19 @@ func permissionRows(s permission.Set) []permissionLine {
 		{"runs as", []string{s.User}},
 		{"credentials", list(s.Credentials, "none")},
 		{"environment", list([]string{strings.Join(s.Env, ", ")}, "empty")},
-		{"limits", []string{fmt.Sprintf("%s memory, %s CPUs, %d processes, %s output, %s upload, %s", bytesText(l.Memory), cpusText(l.NanoCPUs),
-			l.PIDs, bytesText(l.Output), bytesText(l.Upload), duration(l.Timeout))}},
+		{"limits", []string{
+			fmt.Sprintf("%s memory, %s CPUs, %d processes, %s output, %s", bytesText(l.Memory), cpusText(l.NanoCPUs), l.PIDs, bytesText(l.Output), duration(l.Timeout)),
+			fmt.Sprintf("%s upload, %s, %d tunnels, %d new a second", bytesText(l.Upload), downloadText(l.Download), l.Tunnels, l.TunnelsPerSecond),
+		}},
 	}
 	return rows
+}
+
+func downloadText(n int64) string {
+	if n == permission.Unbounded {
+		return "any download"
+	}
+	return bytesText(n) + " download"
 }
 
 func runnerTexts(runners []permission.Runner) []string {

@@ -17,7 +17,8 @@ func allowedAuth() []permission.Report {
 		User: "1000:1000", Read: []string{"/home/dev/codeboost/auth"}, Reach: []string{"api.anthropic.com:443"},
 		Command: []string{"claude", "-p", "--tools", "Read,Glob,Grep"}, Runners: []permission.Runner{{Name: "test", Argv: []string{"npm", "test", "--", "--run"}}},
 		Env: []string{"HOME", "PATH"}, Credentials: []string{"ANTHROPIC_API_KEY as ANTHROPIC_API_KEY"},
-		Limits: permission.Limits{Memory: 2 << 30, NanoCPUs: 1500000000, PIDs: 256, Output: 10 << 20, Upload: 64 << 20, Timeout: 30 * time.Minute},
+		Limits: permission.Limits{Memory: 2 << 30, NanoCPUs: 1500000000, PIDs: 256, Output: 10 << 20, Upload: 64 << 20, Download: permission.Unbounded, Tunnels: 256, TunnelsPerSecond: 100,
+			Timeout: 30 * time.Minute},
 	}
 	was, now := set, set
 	was.Invocation, now.Invocation = session, session
@@ -35,7 +36,7 @@ func TestPermissions(t *testing.T) {
 func TestEveryWideningHasARow(t *testing.T) {
 	full := permission.Set{Invocation: "invocation.a", Image: "i", User: "u", Read: []string{"r"}, Write: []string{"w"}, Reach: []string{"h"}, Command: []string{"c"},
 		Files: []string{"f"}, Runners: []permission.Runner{{Name: "n"}}, Env: []string{"E"}, Credentials: []string{"k"}, AnyPrompt: true,
-		Limits: permission.Limits{Memory: 1, Output: 1, Upload: 1, NanoCPUs: 1, PIDs: 1, Timeout: 1}}
+		Limits: permission.Limits{Memory: 1, Output: 1, Upload: 1, Download: 1, Tunnels: 1, TunnelsPerSecond: 1, NanoCPUs: 1, PIDs: 1, Timeout: 1}}
 	rows := map[string]bool{}
 	for _, r := range permissionRows(full) {
 		rows[r.name] = true

@@ -54,6 +54,11 @@ func inUnit(n json.Number, u planner.Unit) any {
 		return n
 	}
 	switch u {
+	case planner.UnitBound:
+		if i == 0 {
+			return nil
+		}
+		return byteSize(i)
 	case planner.UnitBytes:
 		return byteSize(i)
 	case planner.UnitNanoCPUs:

@@ -24,6 +24,8 @@ func TestShown(t *testing.T) {
 		{1536 << 20, planner.UnitBytes, `"1536MiB"`, "exact before short"},
 		{0, planner.UnitBytes, "0", "no unit for nothing"},
 		{-1, planner.UnitBytes, "-1", "the engine's word for unlimited"},
+		{0, planner.UnitBound, "null", "no bound, as one writes it"},
+		{1 << 30, planner.UnitBound, `"1GiB"`, "a bound, as one writes it"},
 		{int64(1.5e9), planner.UnitNanoCPUs, "1.5", "whole or part CPUs"},
 		{int64(2e9), planner.UnitNanoCPUs, "2", "no trailing point"},
 		{int64(1e8), planner.UnitNanoCPUs, "0.1", "exact"},

@@ -46,7 +46,8 @@ func newPermission(r permission.Report) Permission {
 		Environment: all(r.Env), Credentials: all(r.Credentials), Run: []permitted{}, Widened: []widening{}, Compared: !r.New,
 		Limits: map[string]any{
 			"memory_bytes": r.Limits.Memory, "nano_cpus": r.Limits.NanoCPUs, "pids": r.Limits.PIDs, "output_bytes": r.Limits.Output,
-			"upload_bytes": r.Limits.Upload, "timeout_seconds": r.Limits.Timeout.Seconds(),
+			"upload_bytes": r.Limits.Upload, "download_bytes": orNull(r.Limits.Download), "tunnels": r.Limits.Tunnels,
+			"tunnels_per_second": r.Limits.TunnelsPerSecond, "timeout_seconds": r.Limits.Timeout.Seconds(),
 		},
 	}
 	for _, run := range r.Runners {
@@ -56,6 +57,14 @@ func newPermission(r permission.Report) Permission {
 		p.Widened = append(p.Widened, widening(w))
 	}
 	return p
+}
+
+// orNull is a bound, or null where there is none.
+func orNull(n int64) any {
+	if n == permission.Unbounded {
+		return nil
+	}
+	return n
 }
 
 // all is never null: a list that is empty says so.
