@@ -2,21 +2,31 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestSoak keeps idle tunnels open while others half-close, reset, read slowly or are refused, and
-// then wants everything back: goroutines, descriptors, memory. SANDPLAN_SOAK=10m makes it long, with
-// 5,000 idle tunnels, or as many as there are descriptors for (three each).
+// Ports of the soak's vendor: at most of them a server echoes, at these one resets what is sent to it, or says
+// that it has nothing to say and listens on.
+const (
+	soakResets = 8443
+	soakQuiet  = 8444
+)
+
+// TestSoak keeps idle tunnels open while others half-close, reset, are reset, carry bulk to readers that are slow,
+// or are refused. Nothing may grow meanwhile, and in the end it wants everything back: goroutines,
+// descriptors, memory. SANDPLAN_SOAK=10m makes it long, with 5,000 idle tunnels (three descriptors each).
 func TestSoak(t *testing.T) {
 	length, idle := 500*time.Millisecond, 50
 	if s := os.Getenv("SANDPLAN_SOAK"); s != "" {
@@ -24,36 +34,42 @@ func TestSoak(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		length, idle = d, 5000
 		var limit syscall.Rlimit
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
-		length, idle = d, int(min(5000, (limit.Cur-1000)/3))
-		t.Logf("%d idle tunnels for %s", idle, length)
+		if need := uint64(3*idle + 1000); limit.Cur < need {
+			t.Fatalf("%d idle tunnels need %d descriptors, and there may be %d: ulimit -n %d", idle, need, limit.Cur, need)
+		}
 	}
 	before := held(t)
 	addr, stop := startSoak(t, idle)
 	conns := make([]*net.TCPConn, idle)
 	for i := range conns {
-		conns[i] = soakTunnel(t, addr)
-		if conns[i] == nil {
-			t.Fatalf("tunnel %d of %d did not open; is there a limit on descriptors?", i, idle)
+		if conns[i] = soakTunnel(t, addr, 443); conns[i] == nil {
+			t.Fatalf("tunnel %d of %d did not open", i, idle)
 		}
 	}
 	during := held(t)
-	var wg sync.WaitGroup
-	end := time.Now().Add(length)
-	for w := range 16 {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(w), 1))
-			for time.Now().Before(end) {
-				soakOnce(t, addr, r)
-			}
-		})
+	done := soakTraffic(t, addr, length)
+	// What 16 clients are at, with what is only being taken down; a leak in any of thousands of tunnels is more.
+	busy := holding{goroutines: 500, descriptors: 500, heap: 64 << 20}
+	for running := true; running; {
+		select {
+		case n := <-done:
+			t.Logf("%d connections in %s beside %d idle tunnels, which hold %+v", n, length, idle, during)
+			running = false
+		case <-time.After(length / 10):
+			settle(t, "in the middle of the traffic", during, busy)
+		}
 	}
-	wg.Wait()
-	settle(t, "after the traffic", during)
+	rest := holding{goroutines: 2, descriptors: 4, heap: 8 << 20}
+	settle(t, "after the traffic", during, rest)
 	for i, c := range conns {
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := c.Write([]byte("x")); err != nil {
 			t.Errorf("idle tunnel %d: %v", i, err)
 		}
@@ -63,12 +79,37 @@ func TestSoak(t *testing.T) {
 		c.Close()
 	}
 	stop()
-	settle(t, "after the end", before)
+	settle(t, "after the end", before, rest)
+}
+
+// soakTraffic is that of 16 clients. It tells how many connections they have made when all of them are done.
+func soakTraffic(t *testing.T, addr string, length time.Duration) <-chan int64 {
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	end := time.Now().Add(length)
+	for w := range 16 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 1))
+			for time.Now().Before(end) && !t.Failed() {
+				soakOnce(t, addr, r)
+				n.Add(1)
+			}
+		})
+	}
+	done := make(chan int64, 1)
+	go func() { wg.Wait(); done <- n.Load() }()
+	return done
 }
 
 func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 	echo, stopEcho := startEcho(t)
+	odd, stopOdd := startOdd(t)
 	cfg := plainConfig()
+	for _, port := range []int{soakResets, soakQuiet} {
+		h := cfg.Hosts[0]
+		h.Port = port
+		cfg.Hosts = append(cfg.Hosts, h)
+	}
 	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.UploadBytes, cfg.Limits.LogBytes = idle+1000, 1<<20, 0, 1<<40
 	dial, to := dialOut(), netip.MustParseAddrPort(echo)
 	s, err := newServer(cfg, world{
@@ -76,7 +117,10 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 		lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
 		},
-		dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+		dial: func(ctx context.Context, at netip.AddrPort) (net.Conn, error) {
+			if at.Port() != 443 {
+				return dial(ctx, odd[at.Port()])
+			}
 			return dial(ctx, to)
 		},
 	}, newLog(io.Discard, time.Now, "invocation.a", cfg.Limits.LogBytes))
@@ -96,17 +140,64 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 			t.Error(err)
 		}
 		stopEcho()
+		stopOdd()
 	}
 }
 
-func soakTunnel(t *testing.T, addr string) *net.TCPConn {
+// startOdd are the servers that do not echo, by port.
+func startOdd(t *testing.T) (at map[uint16]netip.AddrPort, stop func()) {
+	t.Helper()
+	at = map[uint16]netip.AddrPort{}
+	var listeners []net.Listener
+	for port, serve := range map[uint16]func(*net.TCPConn){
+		soakResets: func(c *net.TCPConn) {
+			_, _ = io.ReadFull(c, make([]byte, 1))
+			_ = c.SetLinger(0)
+		},
+		soakQuiet: func(c *net.TCPConn) {
+			_ = c.CloseWrite()
+			_, _ = io.Copy(io.Discard, struct{ io.Reader }{c})
+		},
+	} {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, l)
+		at[port] = l.Addr().(*net.TCPAddr).AddrPort()
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					serve(c.(*net.TCPConn))
+				}()
+			}
+		}()
+	}
+	return at, func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}
+}
+
+// soakTunnel opens one, which has a deadline that only a client who waits for nothing meets.
+func soakTunnel(t *testing.T, addr string, port int) *net.TCPConn {
 	d := net.Dialer{KeepAlive: -1}
 	c, err := d.Dial("tcp", addr)
 	if err != nil {
 		t.Error(err)
 		return nil
 	}
-	if _, err := io.WriteString(c, connectTo(vendorName+":443")); err != nil {
+	if err := c.SetDeadline(time.Now().Add(4 * patience)); err != nil {
+		t.Error(err)
+		return nil
+	}
+	if _, err := io.WriteString(c, connectTo(vendorName+":"+strconv.Itoa(port))); err != nil {
 		t.Error(err)
 		return nil
 	}
@@ -134,12 +225,37 @@ func soakOnce(t *testing.T, addr string, r *rand.Rand) {
 		c.Close()
 		return
 	}
-	c := soakTunnel(t, addr)
+	port := []int{443, 443, 443, 443, soakResets, soakQuiet}[r.IntN(6)]
+	c := soakTunnel(t, addr, port)
 	if c == nil {
 		return
 	}
 	defer c.Close()
+	switch port {
+	case soakResets:
+		_, _ = c.Write([]byte("x"))
+		if _, err := io.Copy(io.Discard, c); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("a reset arrives as %v", err)
+		}
+	case soakQuiet:
+		if n, err := io.Copy(io.Discard, c); n != 0 || err != nil {
+			t.Errorf("%d bytes of a server that has nothing to say: %v", n, err)
+		}
+		if _, err := c.Write(make([]byte, r.IntN(64<<10))); err != nil {
+			t.Errorf("to a server that has nothing to say: %v", err)
+		}
+	default:
+		soakEcho(t, c, r)
+	}
+}
+
+// soakEcho sends something to a server that sends it back, and takes it in one way or another.
+func soakEcho(t *testing.T, c *net.TCPConn, r *rand.Rand) {
 	size := r.IntN(64 << 10)
+	if r.IntN(20) == 0 {
+		soakBulk(t, c, 4<<20+size)
+		return
+	}
 	if _, err := c.Write(make([]byte, size)); err != nil {
 		t.Error(err)
 		return
@@ -163,6 +279,28 @@ func soakOnce(t *testing.T, addr string, r *rand.Rand) {
 	}
 }
 
+// soakBulk is more than all buffers on the way there and back can hold, to a reader that takes nothing for a
+// while: everybody on the way waits for it. It takes pipes, too.
+func soakBulk(t *testing.T, c *net.TCPConn, size int) {
+	sent := make(chan error, 1)
+	go func() {
+		chunk := make([]byte, 64<<10)
+		for left := size; left > 0; left -= len(chunk) {
+			chunk = chunk[:min(len(chunk), left)]
+			if _, err := c.Write(chunk); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- c.CloseWrite()
+	}()
+	time.Sleep(50 * time.Millisecond)
+	n, err := io.Copy(io.Discard, struct{ io.Reader }{c})
+	if serr := <-sent; err != nil || serr != nil || n != int64(size) {
+		t.Errorf("%d of %d bytes came back: %v, %v", n, size, err, serr)
+	}
+}
+
 // holding is what a process has in its hands.
 type holding struct {
 	goroutines, descriptors int
@@ -182,13 +320,13 @@ func held(t *testing.T) holding {
 	return holding{goroutines: runtime.NumGoroutine(), descriptors: len(fds), heap: m.HeapAlloc}
 }
 
-// settle waits until no more is held than before, give or take what pools keep.
-func settle(t *testing.T, when string, want holding) {
+// settle waits until no more is held than before, give or take what pools keep and what is going on.
+func settle(t *testing.T, when string, want, more holding) {
 	t.Helper()
 	var got holding
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		got = held(t)
-		if got.goroutines <= want.goroutines+2 && got.descriptors <= want.descriptors+4 && got.heap <= want.heap+8<<20 {
+		if got.goroutines <= want.goroutines+more.goroutines && got.descriptors <= want.descriptors+more.descriptors && got.heap <= want.heap+more.heap {
 			return
 		}
 	}
