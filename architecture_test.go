@@ -24,8 +24,9 @@ var mayImport = map[string][]string{
 	"planner/permission": {"planner"},
 	"drift":              {"planner"},
 	"applier":            {"planner"},
-	// The frames of the stdin protocol are pure: launch speaks them, and no Docker comes with them.
-	"applier/launch": {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire"},
+	// The frames of the stdin protocol and the reasons in a proxy's log are pure: launch speaks the ones and reads
+	// the others, and no Docker comes with them.
+	"applier/launch": {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire", "providers/docker/egress/reason"},
 	// What a probe inside says is read outside; the program that says it is no part of verify.
 	"applier/verify": {"applier/launch", "planner", "planner/policy", "hclspec", "providers/docker/probe"},
 	// It runs where an agent does: nothing of ours comes with it.

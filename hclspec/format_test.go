@@ -71,8 +71,8 @@ func TestSizes(t *testing.T) {
 		check(t, test.text, got == test.want || test.err != "", err, test.err, test.reason)
 	}
 	for _, n := range []int64{1, 1024, 1536, 10 << 20, 2 << 30, 1 << 40} {
-		if back, err := parseSize(formatSize(n), 1, 1<<40); err != nil || back != n {
-			t.Errorf("%d is written as %q", n, formatSize(n))
+		if back, err := parseSize(FormatSize(n), 1, 1<<40); err != nil || back != n {
+			t.Errorf("%d is written as %q", n, FormatSize(n))
 		}
 	}
 }

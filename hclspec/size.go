@@ -36,13 +36,13 @@ func parseSize(s string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	unit := sizeUnits[m[2]]
 	if err != nil || n > high/unit || n*unit < low {
-		return 0, fmt.Errorf("%q is not between %s and %s", s, formatSize(low), formatSize(high))
+		return 0, fmt.Errorf("%q is not between %s and %s", s, FormatSize(low), FormatSize(high))
 	}
 	return n * unit, nil
 }
 
-// formatSize writes a number of bytes with the largest unit that leaves it whole.
-func formatSize(n int64) string {
+// FormatSize writes a number of bytes with the largest unit that leaves it whole.
+func FormatSize(n int64) string {
 	for _, u := range []string{"TiB", "GiB", "MiB", "KiB"} {
 		if f := sizeUnits[u]; n >= f && n%f == 0 {
 			return strconv.FormatInt(n/f, 10) + u

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
@@ -30,11 +33,14 @@ func TestEgressLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines, incomplete string
 		code              int
+		says              string
 	}{
-		"limit": {`{"seq":1,"event":"limit","reason":"upload_limit"}` + "\n" + `{"seq":2,"event":"end"}` + "\n", "", int(CodeBound)},
-		"gap":   {`{"seq":2,"event":"end"}` + "\n", "line 2 came where 1 was due", 0},
-		"cut":   {`{"seq":1,"event":"deci`, "did not write its last line", 0},
-		"text":  {"oops\n", "no JSON", 0},
+		"upload":   {`{"seq":1,"event":"limit","reason":"upload_limit"}` + "\n" + `{"seq":2,"event":"end"}` + "\n", "", int(CodeBound), "limits.upload allows: 1MiB, at a.hcl:7"},
+		"download": {`{"seq":1,"event":"limit","reason":"download_limit"}` + "\n" + `{"seq":2,"event":"end"}` + "\n", "", int(CodeBound), "limits.download allows: 2MiB, at a.hcl:8"},
+		"log":      {`{"seq":1,"event":"limit","reason":"log_limit"}` + "\n" + `{"seq":2,"event":"end"}` + "\n", "", int(CodeBound), "used up: log_limit"},
+		"gap":      {`{"seq":2,"event":"end"}` + "\n", "line 2 came where 1 was due", 0, ""},
+		"cut":      {`{"seq":1,"event":"deci`, "did not write its last line", 0, ""},
+		"text":     {"oops\n", "no JSON", 0, ""},
 	} {
 		inBubble(t, func(t *testing.T) {
 			b := newBench(t)
@@ -47,7 +53,13 @@ func TestEgressLimits(t *testing.T) {
 				<-l.Done()
 				return 0
 			}
+			at := func(line int) hcl.Range { return hcl.Range{Filename: "a.hcl", Start: hcl.Pos{Line: line}} }
+			b.Invocation.Limits.Upload = hclspec.Val[int64]{V: 1 << 20, Range: at(7), Set: true}
+			b.Invocation.Limits.Download = hclspec.Val[int64]{V: 2 << 20, Range: at(8), Set: true}
 			res := b.run(t.Context())
+			if c.says != "" && (res.Decision == nil || !strings.Contains(res.Decision.Error(), c.says)) {
+				t.Errorf("%s: %v, want it to say %q", name, res.Decision, c.says)
+			}
 			if res.Code != c.code || !strings.Contains(res.Egress.Incomplete, c.incomplete) || (c.incomplete == "") != (res.Egress.Incomplete == "") {
 				t.Errorf("%s: code %d (%v), egress %+v", name, res.Code, res.Decision, res.Egress)
 			}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sandplan/sandplan/hclspec"
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -85,6 +87,27 @@ type LateError struct {
 
 func (e *LateError) Error() string {
 	return fmt.Sprintf("the agent was not running within %s; it was still %s", e.Limit, e.Doing)
+}
+
+// proxyBound is the end that a proxy's line of a used up bound leads to. It says where the bound can be raised.
+func proxyBound(why string, l hclspec.Limits) *Decision {
+	switch reason.Reason(why) {
+	case reason.UploadLimit:
+		return &Decision{Code: CodeBound, Reason: "it tried to upload more than limits.upload allows", Err: declaredAs(l.Upload)}
+	case reason.DownloadLimit:
+		return &Decision{Code: CodeBound, Reason: "it tried to download more than limits.download allows", Err: declaredAs(l.Download)}
+	}
+	return &Decision{Code: CodeBound, Reason: "a bound of the proxy is used up: " + why}
+}
+
+// declaredAs is a bound and where it is written; without, where one could write another.
+func declaredAs(size hclspec.Val[int64]) error {
+	if at := size.Range; size.Set {
+		return fmt.Errorf("%s, at %s:%d", hclspec.FormatSize(size.V), at.Filename, at.Start.Line)
+	} else if at.Filename != "" {
+		return fmt.Errorf("%s by default, for the block at %s:%d", hclspec.FormatSize(size.V), at.Filename, at.Start.Line)
+	}
+	return fmt.Errorf("%s", hclspec.FormatSize(size.V))
 }
 
 // cause translates what a shim decided. Its own words become the reason's end.

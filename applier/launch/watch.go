@@ -54,7 +54,7 @@ func (r *run) watch(ctx context.Context) {
 			r.proxy.over = &e
 			r.decide(proxyEnded(r.proxy, e))
 		case why := <-p.limit:
-			r.decide(&Decision{Code: CodeBound, Reason: "a bound of the proxy is used up: " + why})
+			r.decide(proxyBound(why, r.Invocation.Limits))
 		case <-p.mute:
 			link.Reset(linkLimit)
 		case <-r.agent.mute:
