@@ -37,6 +37,23 @@ func passing(r reason.Reason) bool {
 	return code == 429 || code == 502 || code == 503
 }
 
+// refusal is what the agent reads. Who is refused for the number of its tunnels reads the number, and where another
+// one can be declared: the request was never looked at, so that the hosts are no part of it.
+func (c *Config) refusal(r reason.Reason, target string, allowed []string) string {
+	var what string
+	var limit int
+	switch r {
+	case reason.TooManyTunnels:
+		what, limit = "limits.tunnels", c.Limits.Tunnels
+	case reason.TooManyPerSecond:
+		what, limit = "limits.tunnels_per_second", c.Limits.TunnelsPerSecond
+	default:
+		return refusalText(r, target, c.Declaration, allowed)
+	}
+	return refusalText(r, target, c.Declaration, allowed) + fmt.Sprintf("The rule is %s of %s, which allows %d. "+
+		"Only whoever changes it in the sandplan configuration can raise it.\n", what, c.Invocation, limit)
+}
+
 // refusalText is what the agent reads. On a bare 403 agents look for a way round, so it says which
 // rule it was, where that stands, and that there is no other way.
 func refusalText(r reason.Reason, target, declaration string, allowed []string) string {
