@@ -3,7 +3,6 @@ package egress
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"time"
 )
@@ -40,30 +39,26 @@ func (b *burst) grows(n int) bool {
 
 // bulk splices until the direction slows down (nil) or ends (io.EOF, or another error).
 func (f *flow) bulk() error {
-	dst, ok := f.dst.Conn.(*net.TCPConn)
-	if !ok {
+	if f.src.raw == nil || f.dst.raw == nil {
 		return nil
 	}
-	src, ok := f.src.Conn.(*net.TCPConn)
-	if !ok {
-		return nil
+	s, err := newSplicer(f.dst, f.src)
+	if err != nil {
+		return nil // copying goes on without one
 	}
+	defer s.close()
 	for {
 		want := f.budget.reserve(bulkChunk)
 		if want < bulkBytes { // copying finds the exact end of a budget
 			f.budget.giveBack(want)
-			return nil
+			return f.src.SetReadDeadline(time.Time{})
 		}
-		if err := src.SetReadDeadline(f.server.world.now().Add(bulkWithin)); err != nil {
-			f.budget.giveBack(want)
-			return err
-		}
-		n, err := dst.ReadFrom(&io.LimitedReader{R: src, N: want})
+		n, err := f.splice(s, want)
 		f.budget.giveBack(want - n)
 		f.moved += n
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			if err := src.SetReadDeadline(time.Time{}); err != nil {
+			if err := f.src.SetReadDeadline(time.Time{}); err != nil {
 				return err
 			}
 			if n < bulkBytes {
@@ -71,8 +66,24 @@ func (f *flow) bulk() error {
 			}
 		case err != nil:
 			return err
-		case n < want:
-			return io.EOF
 		}
 	}
+}
+
+// splice moves up to n bytes, with a moment for them.
+func (f *flow) splice(s *splicer, n int64) (moved int64, err error) {
+	if err := f.src.SetReadDeadline(f.server.world.now().Add(bulkWithin)); err != nil {
+		return 0, err
+	}
+	for moved < n {
+		m, err := s.move(n - moved)
+		moved += m
+		if err != nil {
+			return moved, err
+		}
+		if m == 0 {
+			return moved, io.EOF
+		}
+	}
+	return moved, nil
 }

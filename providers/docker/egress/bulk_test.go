@@ -98,3 +98,24 @@ func TestReserveNeverSpends(t *testing.T) {
 		t.Error("a budget that is used up lets something through")
 	}
 }
+
+// TestBulkEndsWithItsBound: near the end of a budget copying takes over, with no bound on its silence left behind.
+func TestBulkEndsWithItsBound(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.UploadBytes = 12 << 20
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
+		_, _ = io.CopyN(io.Discard, c, 8<<20)
+		_, _ = io.Copy(c, c)
+	}))
+	c := p.tunnel(vendorName + ":443")
+	if _, err := c.Write(make([]byte, 8<<20)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(bulkWithin + 300*time.Millisecond)
+	if _, err := io.WriteString(c, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Errorf("after a second of silence: %v", err)
+	}
+}

@@ -37,29 +37,6 @@ func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
 	return world{now: time.Now, lookup: r.lookup, dial: dialOut(), own: own}, nil
 }
 
-func dialOut() func(context.Context, netip.AddrPort) (net.Conn, error) {
-	var dials atomic.Uint32
-	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-		d := net.Dialer{KeepAliveConfig: keepAlive(dials.Add(1))}
-		return d.DialContext(ctx, "tcp4", to.String())
-	}
-}
-
-// keepAlive keeps routers on the way out from forgetting a tunnel in its silence. Tunnels that were opened
-// together must not ask together, and again every time: thousands of probes at once overflow the kernel's
-// queue (net.core.netdev_max_backlog), the same ones each time, and their tunnels are given up. What is not
-// set is left to the kernel: every option is a call for every tunnel.
-func keepAlive(n uint32) net.KeepAliveConfig {
-	return net.KeepAliveConfig{Enable: true, Idle: time.Minute + time.Duration(n%32)*time.Second, Interval: -1, Count: -1}
-}
-
-// listen is for the agent, next to whom nothing forgets connections.
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1, Control: acceptWithRequest}
-	lc.SetMultipathTCP(false) // the library's default, which every connection then pays for
-	return lc.Listen(ctx, "tcp4", address)
-}
-
 // server is one proxy at work.
 type server struct {
 	cfg    *Config

@@ -1,8 +1,10 @@
 package egress
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -82,7 +84,7 @@ func (s *socket) take(from pool) (buf *[]byte, n int, err error) {
 func (s *socket) outcome(err error) (int, error) {
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, closedOr(err)
 	case s.in.err != nil:
 		return 0, s.failed("read", s.in.err)
 	case s.in.n == 0:
@@ -100,10 +102,21 @@ func (s *socket) Write(p []byte) (int, error) {
 	err := s.raw.Write(s.out.try)
 	n := len(p) - len(s.out.p)
 	s.out.p = nil
-	if err == nil && s.out.err != nil {
+	switch {
+	case err != nil:
+		err = closedOr(err)
+	case s.out.err != nil:
 		err = s.failed("write", s.out.err)
 	}
 	return n, err
+}
+
+// closedOr is what ended a wait: a deadline, or else that the connection was closed.
+func closedOr(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return net.ErrClosed
 }
 
 // CloseWrite ends what is written, and leaves the other direction alone.
@@ -116,7 +129,7 @@ func (s *socket) CloseWrite() error {
 	}
 	var err error
 	if cerr := s.raw.Control(func(fd uintptr) { err = shutdown(fd) }); cerr != nil {
-		return cerr
+		return closedOr(cerr)
 	}
 	if err != nil {
 		return s.failed("close", err)

@@ -37,16 +37,3 @@ func shutdown(fd uintptr) error {
 	}
 	return nil
 }
-
-// acceptWithRequest leaves a new connection to the kernel until its first bytes are there, a second at most:
-// accepting it before means waking up twice.
-func acceptWithRequest(_, _ string, c syscall.RawConn) error {
-	var err error
-	cerr := c.Control(func(fd uintptr) {
-		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_DEFER_ACCEPT, 1)
-	})
-	if cerr != nil {
-		return cerr
-	}
-	return err
-}
