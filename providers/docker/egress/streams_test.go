@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -19,76 +18,15 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
-// startVendor is an HTTPS server behind the proxy, with HTTP/2, server-sent events and a WebSocket. Each event
-// but the first waits for a value of next.
-func startVendor(t *testing.T, next <-chan struct{}) string {
+// startVendor is an HTTPS server behind the proxy, with HTTP/2.
+func startVendor(t *testing.T, mux *http.ServeMux) *httptest.Server {
 	t.Helper()
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Proto", r.Proto)
-		_, _ = io.Copy(w, r.Body)
-	})
-	mux.HandleFunc("/events", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i := range 3 {
-			if i > 0 {
-				<-next
-			}
-			fmt.Fprintf(w, "data: %d\n\n", i)
-			w.(http.Flusher).Flush()
-		}
-	})
-	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
-		c, rw, err := w.(http.Hijacker).Hijack()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-			"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
-		for {
-			body, err := readFrame(rw.Reader)
-			if err != nil {
-				return
-			}
-			_, _ = c.Write(append([]byte{0x82, byte(len(body))}, body...))
-		}
-	})
 	s := httptest.NewUnstartedServer(mux)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, vendorName)}}
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
-}
-
-// readFrame reads one short WebSocket frame, masked or not.
-func readFrame(in *bufio.Reader) ([]byte, error) {
-	var head [2]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return nil, err
-	}
-	n, mask := int(head[1]&0x7f), make([]byte, 4)
-	if n == 126 {
-		var long [2]byte
-		if _, err := io.ReadFull(in, long[:]); err != nil {
-			return nil, err
-		}
-		n = int(binary.BigEndian.Uint16(long[:]))
-	}
-	if head[1]&0x80 == 0 {
-		mask = nil
-	} else if _, err := io.ReadFull(in, mask); err != nil {
-		return nil, err
-	}
-	body := make([]byte, n)
-	_, err := io.ReadFull(in, body)
-	for i := range body {
-		if mask != nil {
-			body[i] ^= mask[i%4]
-		}
-	}
-	return body, err
+	return s
 }
 
 func (p *proxy) client(http2 bool) *http.Client {
@@ -100,7 +38,12 @@ func (p *proxy) client(http2 bool) *http.Client {
 }
 
 func TestHTTPClients(t *testing.T) {
-	p := startProxy(t, testConfig(), startVendor(t, nil))
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Proto", r.Proto)
+		_, _ = io.Copy(w, r.Body)
+	})
+	p := startProxy(t, testConfig(), startVendor(t, mux).Listener.Addr().String())
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		c := p.client(proto == "HTTP/2.0")
 		if proto == "HTTP/2.0" {
@@ -131,7 +74,18 @@ func TestHTTPClients(t *testing.T) {
 func TestEventsArriveAtOnce(t *testing.T) {
 	next := make(chan struct{}, 1)
 	defer close(next)
-	p := startProxy(t, testConfig(), startVendor(t, next))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/events", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 3 {
+			if i > 0 {
+				<-next
+			}
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			w.(http.Flusher).Flush()
+		}
+	})
+	p := startProxy(t, testConfig(), startVendor(t, mux).Listener.Addr().String())
 	resp, err := p.client(false).Get("https://" + vendorName + "/events")
 	if err != nil {
 		t.Fatal(err)
@@ -146,37 +100,6 @@ func TestEventsArriveAtOnce(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d events", n)
-	}
-}
-
-func TestWebSocket(t *testing.T) {
-	p := startProxy(t, testConfig(), startVendor(t, nil))
-	c := tls.Client(p.tunnel(okTarget), &tls.Config{ServerName: vendorName, InsecureSkipVerify: true})
-	if _, err := io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: "+vendorName+"\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(c)
-	resp, err := http.ReadResponse(in, nil)
-	if err != nil || resp.StatusCode != 101 {
-		t.Fatalf("%v, %v", resp, err)
-	}
-	for i := range 20 {
-		body := []byte(fmt.Sprintf("message %d", i))
-		frame := append([]byte{0x82, 0x80 | byte(len(body)), 1, 2, 3, 4}, body...)
-		for j := range body {
-			frame[6+j] ^= byte(1 + j%4)
-		}
-		if _, err := c.Write(frame); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := readFrame(in); err != nil || string(got) != string(body) {
-			t.Fatalf("%q, %v", got, err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if resp, _ := p.ask(connectTo("ws.example:443")); resp.StatusCode != 403 {
-		t.Errorf("another host: %s", resp.Status)
 	}
 }
 
