@@ -17,7 +17,7 @@ type Code int
 
 // The exit codes.
 const (
-	CodeBound         Code = 119 // the output or upload bound is used up
+	CodeBound         Code = 119 // the bound on output, upload or download is used up
 	CodeDrift         Code = 120 // something changed while it ran
 	CodeProof         Code = 121 // the sandbox is not what was declared, seen from the inside
 	CodeEngine        Code = 122 // the engine is lost

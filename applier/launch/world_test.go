@@ -148,6 +148,12 @@ func attributesOf(name string, attributes map[string]string) string {
 // need not exist yet.
 func listen(t *testing.T, address string) {
 	t.Helper()
+	listenWith(t, address, func(c net.Conn) { _ = c.Close() })
+}
+
+// listenWith is listen with somebody who does more than to answer.
+func listenWith(t *testing.T, address string, answer func(net.Conn)) {
+	t.Helper()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		control := c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_IP, syscall.IP_FREEBIND, 1) })
 		if err == nil {
@@ -166,7 +172,7 @@ func listen(t *testing.T, address string) {
 			if err != nil {
 				return
 			}
-			_ = c.Close()
+			go answer(c)
 		}
 	}()
 }

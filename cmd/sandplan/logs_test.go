@@ -18,7 +18,7 @@ const (
 	logAllow  = `{"seq":1,"time":"2026-01-02T03:04:05.006Z","event":"decision","invocation":"invocation.a","tunnel":1,"host":"api.vendor.example","port":443,"address":"198.50.0.1:443","decision":"allow","reason":"allowed","decl":"vendor.v","sni":"api.vendor.example","up":0,"down":0,"duration_ms":3}`
 	logRefuse = `{"seq":2,"time":"2026-01-02T03:04:05.1Z","event":"decision","invocation":"invocation.a","tunnel":2,"host":"evil\u001b[2J.example","port":443,"decision":"refuse","reason":"host_not_declared","up":0,"down":0,"duration_ms":0}`
 	logClosed = `{"seq":3,"time":"2026-01-02T03:04:15Z","event":"closed","invocation":"invocation.a","tunnel":1,"host":"api.vendor.example","port":443,"address":"198.50.0.1:443","reason":"closed","up":517,"down":20000,"duration_ms":10000}`
-	logEnd    = `{"seq":4,"time":"2026-01-02T03:04:16Z","event":"end","invocation":"invocation.a","up":517,"down":20000,"duration_ms":0,"error":"asked to stop"}`
+	logEnd    = `{"seq":4,"time":"2026-01-02T03:04:16Z","event":"end","invocation":"invocation.a","up":517,"down":20000,"duration_ms":0,"error":"asked to stop","counts":{"allowed":1,"host_not_declared":12,"too_many_tunnels":3}}`
 )
 
 // logRun writes the record of a run; without an invocation it is one that goes on.
@@ -59,7 +59,7 @@ func TestLogs(t *testing.T) {
 			"03:04:05.006     1  allow    api.vendor.example:443             allowed at 198.50.0.1:443\n",
 			"03:04:05.100     2  refuse   evil\\x1b[2J.example:443            host_not_declared\n",
 			"03:04:15.000     3  closed   api.vendor.example:443             closed after 10s, 517 bytes up, 20000 down\n",
-			"03:04:16.000     4  end                                         517 bytes up, 20000 down (asked to stop)\n",
+			"03:04:16.000     4  end                                         517 bytes up, 20000 down, 12 host_not_declared, 3 too_many_tunnels (asked to stop)\n",
 		}, "", "the newest run, and no escape of the agent's reaches the terminal"},
 		{"logs -json invocation.a", 0, []string{logAllow + "\n" + logRefuse + "\n" + logClosed + "\n" + logEnd + "\n"}, "", "the lines as they are"},
 		{"logs invocation.a.proxy", 0, []string{"api.vendor.example"}, "", "a part means its run"},

@@ -46,7 +46,7 @@ and the credentials. What the agent prints goes to stdout, what sandplan says to
 An ADDRESS like invocation.login means all its instances. Several run at once, each line with the address of
 the one that prints it; one that fails does not disturb the others, and the exit code is the first that is not 0.
 
-Exit code: the agent's own, or 119 output or upload bound, 120 stopped for drift, 121 sandbox not proven,
+Exit code: the agent's own, or 119 bound on output, upload or download, 120 stopped for drift, 121 sandbox not proven,
 122 engine lost, 123 proxy lost, 124 timed out, 125 refused, 126 not executable, 127 not found,
 130 cancelled, 137 killed. When sandplan decided, the last line of stderr begins with "sandplan:".`,
 		Example: "sandplan run 'invocation.login[\"auth\"]'\necho 'Review the last commit' | sandplan run -prompt=- invocation.review",

@@ -24,6 +24,8 @@ type worker struct {
 	err   io.Writer
 	demo  demo
 	held  [][]byte // memory that stays in use
+	// tunnels stay open.
+	tunnels []net.Conn
 }
 
 // steps are single actions, by name; the value is what follows the equals sign.
@@ -48,6 +50,10 @@ var steps = map[string]func(w *worker, value string) error{
 		return stop(n)
 	},
 	"call":  (*worker).call,
+	"hold":  (*worker).hold,
+	"ask":   (*worker).ask,
+	"pull":  (*worker).pull,
+	"push":  (*worker).push,
 	"cat":   (*worker).cat,
 	"stdin": func(w *worker, _ string) error { _, err := io.Copy(w.out, w.stdin); return err },
 	"write": (*worker).write,
@@ -158,6 +164,73 @@ func (w *worker) call(target string) error {
 				answers++
 				fmt.Fprintf(w.out, "answer %d\n", answers)
 			}
+		}
+		conn.Close()
+	}
+}
+
+// hold opens a tunnel to HOST:PORT and keeps it. While the proxy refuses, it tries again.
+func (w *worker) hold(target string) error {
+	conn, err := open(target)
+	w.tunnels = append(w.tunnels, conn)
+	return err
+}
+
+// ask asks for a tunnel, CODE:HOST:PORT, again and again until the proxy answers with that code, and prints what it
+// answers. What opens is closed.
+func (w *worker) ask(v string) error {
+	code, target, _ := strings.Cut(v, ":")
+	for {
+		conn, resp, err := tunnel(os.Getenv("HTTPS_PROXY"), target)
+		if err != nil {
+			continue
+		}
+		var body []byte
+		if resp.StatusCode != http.StatusOK {
+			body, _ = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		}
+		conn.Close()
+		if strconv.Itoa(resp.StatusCode) == code {
+			_, err := fmt.Fprintf(w.out, "%s %s\n", code, body)
+			return err
+		}
+	}
+}
+
+// pull opens a tunnel to HOST:PORT, asks with one byte and reads until it ends, in whichever way.
+func (w *worker) pull(target string) error {
+	conn, err := open(target)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("?"))
+	_, _ = io.Copy(io.Discard, conn)
+	return nil
+}
+
+// push opens a tunnel to HOST:PORT and writes until it ends.
+func (w *worker) push(target string) error {
+	conn, err := open(target)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for err == nil {
+		_, err = conn.Write(make([]byte, 16<<10))
+	}
+	return nil
+}
+
+// open opens a tunnel, however often it takes.
+func open(target string) (net.Conn, error) {
+	for {
+		conn, resp, err := tunnel(os.Getenv("HTTPS_PROXY"), target)
+		if err != nil {
+			continue
+		}
+		if resp.StatusCode == http.StatusOK {
+			return conn, conn.SetDeadline(time.Time{})
 		}
 		conn.Close()
 	}

@@ -2,11 +2,14 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
 // LogHeading stands above the lines of a proxy's log.
@@ -77,10 +80,21 @@ func logWhy(e egress.Entry) string {
 	case egress.EventLimit:
 		add("%s", e.Reason.Text())
 	case egress.EventEnd:
-		add("%d bytes up, %d down", e.Up, e.Down)
+		add("%d bytes up, %d down%s", e.Up, e.Down, countsText(e.Counts))
 	}
 	if e.Error != "" {
 		add("(%s)", e.Error)
 	}
 	return strings.Join(parts, " ")
+}
+
+// countsText is how often each reason was decided on, that of tunnels that were let through apart.
+func countsText(counts map[reason.Reason]int64) string {
+	text := ""
+	for _, why := range slices.Sorted(maps.Keys(counts)) {
+		if why != reason.Allowed && why != reason.Unused {
+			text += fmt.Sprintf(", %d %s", counts[why], Clean(string(why)))
+		}
+	}
+	return text
 }
