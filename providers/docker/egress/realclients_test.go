@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,13 +20,14 @@ import (
 	"github.com/sandplan/sandplan/testfixtures/tlsserver"
 )
 
-// TestRealClients sends what people use through the proxy: curl, wget, git, npm, Node's fetch, Python's
-// urllib. It needs a build tag, since they are not on every machine: make clients, a part of make test,
-// brings them. HTTP/1.1, HTTP/2 and a WebSocket are tried without them in streams_test.go.
+// TestRealClients sends what people use through the proxy: curl, wget, git, npm, Node's fetch and its WebSocket,
+// Python's urllib. It needs a build tag, since they are not on every machine: make clients, a part of make
+// test, brings them. HTTP/1.1, HTTP/2 and WebSockets are tried without them, and in more ways, beside this.
 func TestRealClients(t *testing.T) {
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.pem")
-	p := startProxy(t, testConfig(), startSite(t, dir, ca))
+	ended, pongs := make(chan error, 1), make(chan []string, 1)
+	p := startProxy(t, testConfig(), startSite(t, dir, ca, serveWebSocket(ended, pongs)))
 	proxyURL := "http://" + p.addr
 	env := append(os.Environ(), "HOME="+dir, "NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1",
 		"HTTP_PROXY="+proxyURL, "http_proxy="+proxyURL, "HTTPS_PROXY="+proxyURL, "https_proxy="+proxyURL,
@@ -34,6 +36,12 @@ func TestRealClients(t *testing.T) {
 	const url, other = "https://" + vendorName + "/hello", "https://github.com/"
 	python := `import urllib.request,sys; print(urllib.request.urlopen(sys.argv[1]).read().decode())`
 	fetch := `fetch(process.argv[1]).then(r=>r.text()).then(console.log,e=>{console.error(e,e.cause);process.exit(1)})`
+	// The server pings in the middle of each message that it sends back.
+	socket := `const ws = new WebSocket(process.argv[1]);
+		ws.onopen = () => ws.send("x".repeat(3 << 20));
+		ws.onmessage = e => { console.log("echoed", e.data === "x".repeat(3 << 20)); ws.close(4001, "that is all") };
+		ws.onclose = e => console.log("closed", e.code, e.reason, e.wasClean);
+		ws.onerror = e => { console.error(e.error, e.error?.cause); process.exit(1) }`
 	tests := []struct {
 		name    string
 		argv    []string
@@ -50,6 +58,8 @@ func TestRealClients(t *testing.T) {
 		{"npm", []string{"npm", "view", "left", "version"}, "1.2.3", ""},
 		{"node", []string{"node", "-e", fetch, url}, "hello", ""},
 		{"node, refused", []string{"node", "-e", fetch, other}, "", "403"},
+		{"node, WebSocket", []string{"node", "-e", socket, "wss://" + vendorName + "/ws"}, "echoed true\nclosed 4001 that is all true", ""},
+		{"node, WebSocket refused", []string{"node", "-e", socket, "wss://github.com/ws"}, "", "TypeError"}, // as in a browser: at once, and without a why
 		{"python", []string{"python3", "-c", python, url}, "hello", ""},
 		{"python, refused", []string{"python3", "-c", python, other}, "", "host_not_declared"},
 	}
@@ -70,6 +80,15 @@ func TestRealClients(t *testing.T) {
 			}
 		})
 	}
+	var closed *wsClosed
+	select {
+	case err := <-ended:
+		if got := <-pongs; !errors.As(err, &closed) || closed.code != 4001 || len(got) != 1 {
+			t.Errorf("the server's WebSocket ends with %v, and a ping was answered with %q", err, got)
+		}
+	case <-time.After(patience):
+		t.Error("the server's WebSocket does not end")
+	}
 	for _, e := range p.log.entries(t) {
 		if e.Decision == Refuse && e.Host != "github.com" {
 			t.Errorf("refused: %+v", e)
@@ -77,8 +96,8 @@ func TestRealClients(t *testing.T) {
 	}
 }
 
-// startSite is a vendor with a page, a git repository and a package.
-func startSite(t *testing.T, dir, ca string) string {
+// startSite is a vendor with a page, a git repository, a package and a WebSocket.
+func startSite(t *testing.T, dir, ca string, ws http.Handler) string {
 	t.Helper()
 	authority, err := tlsserver.Load(ca)
 	if err != nil {
@@ -98,6 +117,7 @@ func startSite(t *testing.T, dir, ca string) string {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	mux.Handle("/ws", ws)
 	mux.Handle("/repo.git/", http.FileServer(http.Dir(filepath.Join(dir, "site"))))
 	mux.HandleFunc("/npm/left", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{
