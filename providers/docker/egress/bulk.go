@@ -46,6 +46,8 @@ func (f *flow) bulk() error {
 	if err != nil {
 		return nil // copying goes on without one
 	}
+	f.server.cores.begin()
+	defer f.server.cores.end()
 	defer s.close()
 	for {
 		want := f.budget.reserve(bulkChunk)

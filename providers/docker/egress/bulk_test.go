@@ -6,6 +6,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -97,6 +100,57 @@ func TestReserveNeverSpends(t *testing.T) {
 	if b.take(b.limit) || !b.spent() || b.take(1) {
 		t.Error("a budget that is used up lets something through")
 	}
+}
+
+// TestBulkGivesItsPipesBack: what a direction needs while it carries much is gone when it does not.
+func TestBulkGivesItsPipesBack(t *testing.T) {
+	goOn := make(chan struct{})
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		for range 3 {
+			_, _ = c.Write(make([]byte, 8<<20))
+			<-goOn
+		}
+		_, _ = io.Copy(c, c)
+	}))
+	c := p.tunnel(vendorName + ":443")
+	var standing int
+	for i := range 3 {
+		if _, err := io.CopyN(io.Discard, c, 8<<20); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patience); p.server.cores.busy.Load() != 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("it never stops splicing")
+			}
+		}
+		if n := pipes(t); i == 0 {
+			standing = n
+		} else if n != standing {
+			t.Errorf("%d pipes after %d bursts, %d after the first", n, i+1, standing)
+		}
+		goOn <- struct{}{}
+	}
+	if _, err := io.WriteString(c, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// pipes are the descriptors of this process that are ends of pipes.
+func pipes(t *testing.T) (n int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "pipe:") {
+			n++
+		}
+	}
+	return n
 }
 
 // TestBulkEndsWithItsBound: near the end of a budget copying takes over, with no bound on its silence left behind.

@@ -32,6 +32,7 @@ type tunnel struct {
 	up      int64
 	down    int64
 
+	opening     bool
 	helloLength int     // of what was read as the hello; bytes may have come behind it
 	buf         *[]byte // of the pool, for head and hello, nil from the relay's first byte on
 }
@@ -41,6 +42,9 @@ type tunnel struct {
 func (t *tunnel) run(ctx context.Context) {
 	t.buf = t.server.pool.Get().(*[]byte)
 	defer t.release()
+	t.server.cores.begin()
+	t.opening = true
+	defer t.opened()
 	why := t.readHead()
 	if why == reason.Unused {
 		return // the shim looks every second whether the proxy still answers: nothing to tell
@@ -90,6 +94,14 @@ func (t *tunnel) run(ctx context.Context) {
 	t.allowed()
 	why, err = t.relay(ctx, upstream, first)
 	t.closed(why, err)
+}
+
+// opened says that the tunnel has nothing more to do but to wait for bytes, or that it is none.
+func (t *tunnel) opened() {
+	if t.opening {
+		t.opening = false
+		t.server.cores.end()
+	}
 }
 
 // gone tells of a tunnel that ended around its answer: whatever was answered stands in the log.

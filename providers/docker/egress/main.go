@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -41,10 +40,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		debug.SetMemoryLimit(cfg.Limits.MemoryBytes / 10 * 9)
 		// The heap of a proxy is small, so that the default would collect after every few hundred tunnels.
 		debug.SetGCPercent(gcPercent)
-	}
-	if cfg.Limits.CPUs > 0 {
-		// Not left to what the runtime finds out: it takes two where the container has one.
-		runtime.GOMAXPROCS(cfg.Limits.CPUs)
 	}
 	// The lease counts from here: a proxy that was started by hand ends by itself.
 	lease := wire.Hold(stdin, ms(cfg.Limits.SilenceMS))

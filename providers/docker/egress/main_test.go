@@ -236,7 +236,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// TestMainKeepsItsLimits: the runtime is told what the container has.
+// TestMainKeepsItsLimits: the runtime is told what the container has, and uses it when there is work for it.
 func TestMainKeepsItsLimits(t *testing.T) {
 	cfg := mainConfig(t)
 	cfg.Limits.CPUs, cfg.Limits.MemoryBytes = 3, 100<<20
@@ -251,8 +251,23 @@ func TestMainKeepsItsLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
-	if n, m := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != 3 || m > 100<<20 || m < 80<<20 {
+	if n, m := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != 1 || m > 100<<20 || m < 80<<20 {
 		t.Errorf("%d threads, a memory limit of %d", n, m)
+	}
+	for range 2 { // requests without an end
+		c, err := net.Dial("tcp4", cfg.Listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "CONNECT "); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(patience); runtime.GOMAXPROCS(0) != 3; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d threads for two requests at once", runtime.GOMAXPROCS(0))
+		}
 	}
 	if err := w.Stop(); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 	}()
 	err := up.begin(first[:t.helloLength], first[t.helloLength:])
 	t.release()
+	t.opened()
 	if err == nil {
 		err = up.run()
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,6 +25,8 @@ type world struct {
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// own are the networks that the proxy is on.
 	own []netip.Prefix
+	// processors sets how many the scheduler uses; nil where that is not the proxy's to say.
+	processors func(int)
 }
 
 // realWorld uses the machine's network, and the declared name servers.
@@ -34,7 +37,7 @@ func realWorld(cfg *Config, own []netip.Prefix) (world, error) {
 	}
 	var d net.Dialer
 	r := &resolver{servers: servers, dial: d.DialContext}
-	return world{now: time.Now, lookup: r.lookup, dial: dialOut(), own: own}, nil
+	return world{now: time.Now, lookup: r.lookup, dial: dialOut(), own: own, processors: func(n int) { runtime.GOMAXPROCS(n) }}, nil
 }
 
 // server is one proxy at work.
@@ -53,6 +56,7 @@ type server struct {
 	up     budget
 	down   budget
 	open   open
+	cores  *processors
 }
 
 // open are the connections that end with the run. Asking a context to close each of them would cost as much as
@@ -168,6 +172,10 @@ func newServer(cfg *Config, w world, log *Log) (*server, error) {
 		rate:   newBucket(w.now, cfg.Limits.TunnelsPerSecond),
 		open:   open{conns: map[*socket]struct{}{}},
 	}
+	if w.processors == nil {
+		w.processors = func(int) {}
+	}
+	s.cores = newProcessors(cfg.Limits.CPUs, w.processors)
 	s.up.limit, s.up.why = cfg.Limits.UploadBytes, reason.UploadLimit
 	s.down.limit, s.down.why = cfg.Limits.DownloadBytes, reason.DownloadLimit
 	s.pool.New = func() any { b := make([]byte, bufferSize); return &b }
