@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -95,8 +96,13 @@ func proxyLimits(l hclspec.Limits) egress.Limits {
 	out := egress.DefaultLimits(l.Upload.V)
 	out.DownloadBytes = l.Download.V // no bound is 0 on both sides
 	out.Tunnels, out.TunnelsPerSecond = int(l.Tunnels.V), int(l.TunnelsPerSecond.V)
+	out.CPUs = min(int(math.Ceil(l.CPUs.V)), maxProxyCPUs)
 	return out
 }
+
+// maxProxyCPUs bounds the processors of a proxy. It has as many as its agent, in whole ones, so that it is not what
+// an agent waits for, and the engine's machine has them wherever it has the agent's.
+const maxProxyCPUs = 2
 
 func networkMode(a planner.Address) container.NetworkMode { return container.NetworkMode(refTo(a)) }
 
@@ -108,7 +114,7 @@ func proxyRows() []row {
 		switch rows[i].path {
 		case "NetworkSettings.Networks.uplink.IPAMConfig.IPv4Address":
 			rows[i].label, rows[i].show = "uplink address", planner.Headline
-		case "Image", "Config.User", "HostConfig.Memory", "HostConfig.MemorySwap", "HostConfig.NanoCpus", "HostConfig.PidsLimit":
+		case "Image", "Config.User", "HostConfig.Memory", "HostConfig.MemorySwap", "HostConfig.PidsLimit":
 			rows[i].attr, rows[i].show = "", planner.Detail // built in
 		}
 	}
@@ -125,8 +131,9 @@ func proxyRows() []row {
 		row{path: at + "limits.download_bytes", norm: integer, attr: "limits.download", unit: planner.UnitBound},
 		row{path: at + "limits.tunnels", norm: integer, attr: "limits.tunnels"},
 		row{path: at + "limits.tunnels_per_second", norm: integer, attr: "limits.tunnels_per_second"},
+		row{path: at + "limits.cpus", norm: integer, attr: "limits.cpus"},
 	)
-	for _, name := range []string{"head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms", "log_bytes", "silence_ms", "memory_bytes", "cpus"} {
+	for _, name := range []string{"head_bytes", "head_ms", "hello_bytes", "hello_ms", "lookup_ms", "dial_ms", "log_bytes", "silence_ms", "memory_bytes"} {
 		rows = append(rows, row{path: at + "limits." + name, norm: integer})
 	}
 	return rows

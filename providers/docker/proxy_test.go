@@ -11,8 +11,7 @@ import (
 )
 
 // TestProxyHoldsWhatIsDeclared: each bound arrives in the proxy's command line and in what people are shown. A
-// declaration that says nothing of them gives the one that proxies had before they could be declared: objects of
-// older builds do not differ.
+// declaration that says nothing of them gives the one that proxies had before they could be declared.
 func TestProxyHoldsWhatIsDeclared(t *testing.T) {
 	const end = "  worktree = \"WORKTREE\"\n}"
 	for _, tt := range []struct {
@@ -47,6 +46,33 @@ func TestProxyHoldsWhatIsDeclared(t *testing.T) {
 		got := permission.Limits{Upload: l.Upload, Download: l.Download, Tunnels: l.Tunnels, TunnelsPerSecond: l.TunnelsPerSecond}
 		if got != tt.shown {
 			t.Errorf("%s: shown is %+v, want %+v", tt.reason, got, tt.shown)
+		}
+	}
+}
+
+// TestProxyHasItsAgentsProcessors: whole ones, so that the engine's machine has them wherever it has the agent's.
+func TestProxyHasItsAgentsProcessors(t *testing.T) {
+	const end = "  worktree = \"WORKTREE\"\n}"
+	for _, tt := range []struct {
+		limits string
+		want   int64
+		reason string
+	}{
+		{"", 2, "the agent's default"},
+		{"cpus = 0.5", 1, "a machine with one processor has it"},
+		{"cpus = 1", 1, "the agent's"},
+		{"cpus = 1.01", 2, "the agent needs two as well"},
+		{"cpus = 16", 2, "the most"},
+	} {
+		config := strings.Replace(paperConfig, end, strings.TrimSuffix(end, "}")+"  limits {\n "+tt.limits+"\n }\n}", 1)
+		rs, diags := onPaperIn(t, t.TempDir(), config, paperLock)
+		if diags.HasErrors() {
+			t.Fatalf("%s: %v", tt.reason, diags)
+		}
+		for path, want := range map[string]int64{"Config.Cmd[1].limits.cpus": tt.want, "HostConfig.NanoCpus": tt.want * 1e9} {
+			if got := valueAt(t, rs, "invocation.a.proxy", path).Text(); got != fmt.Sprint(want) {
+				t.Errorf("%q: %s is %s, want %d: %s", tt.limits, path, got, want, tt.reason)
+			}
 		}
 	}
 }
