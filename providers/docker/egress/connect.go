@@ -47,6 +47,7 @@ func (t *tunnel) run(ctx context.Context) {
 	defer t.opened()
 	why := t.readHead()
 	if why == reason.Unused {
+		t.server.spare()
 		return // the shim looks every second whether the proxy still answers: nothing to tell
 	}
 	if why != reason.None {
@@ -275,7 +276,7 @@ func (t *tunnel) refuse(why reason.Reason) { t.refuseWith(why, nil) }
 func (t *tunnel) refuseWith(why reason.Reason, err error) {
 	t.decide(Refuse, why, err)
 	cfg := t.server.cfg
-	body := refusalText(why, t.raw, cfg.Declaration, t.server.acl.Targets())
+	body := cfg.refusal(why, t.raw, t.server.acl.Targets())
 	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(cfg.Limits.HeadMS))); err != nil {
 		return
 	}

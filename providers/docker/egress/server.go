@@ -52,6 +52,7 @@ type server struct {
 	slots  chan struct{}
 	linger chan struct{}
 	rate   *bucket
+	looks  *bucket
 	ids    atomic.Uint64
 	up     budget
 	down   budget
@@ -170,6 +171,7 @@ func newServer(cfg *Config, w world, log *Log) (*server, error) {
 		slots:  make(chan struct{}, cfg.Limits.Tunnels),
 		linger: make(chan struct{}, maxLinger),
 		rate:   newBucket(w.now, cfg.Limits.TunnelsPerSecond),
+		looks:  newBucket(w.now, freeLooks),
 		open:   open{conns: map[*socket]struct{}{}},
 	}
 	if w.processors == nil {
@@ -249,14 +251,33 @@ func (s *server) handle(ctx context.Context, conn net.Conn) {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		t.refuse(reason.TooManyTunnels)
+		s.turnAway(t, reason.TooManyTunnels)
 		return
 	}
 	if !s.rate.take() {
-		t.refuse(reason.TooManyPerSecond)
+		s.turnAway(t, reason.TooManyPerSecond)
 		return
 	}
 	t.run(ctx)
+}
+
+// freeLooks are the connections per second that end without a byte and do not count: the shim looks every second
+// whether the proxy answers, and must neither take from what is declared nor be refused in the log.
+const freeLooks = 4
+
+// turnAway refuses a connection for how many there are, unless it only looked.
+func (s *server) turnAway(t *tunnel, why reason.Reason) {
+	if t.client.over() && s.looks.take() {
+		return
+	}
+	t.refuse(why)
+}
+
+// spare gives back what a connection took that only looked.
+func (s *server) spare() {
+	if s.looks.take() {
+		s.rate.giveBack()
+	}
 }
 
 func addrOf(a net.Addr) (netip.Addr, bool) {
@@ -299,6 +320,13 @@ func (b *bucket) take() bool {
 	}
 	b.have--
 	return true
+}
+
+// giveBack undoes one take.
+func (b *bucket) giveBack() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.have = min(b.rate, b.have+1)
 }
 
 // drain reads what the client still sends, for a moment: closing a connection with unread data resets

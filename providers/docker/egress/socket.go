@@ -119,6 +119,19 @@ func closedOr(err error) error {
 	return net.ErrClosed
 }
 
+// over says that the other side has ended without a byte that was not read. It does not wait.
+func (s *socket) over() bool {
+	if s.raw == nil {
+		return false
+	}
+	end := false
+	err := s.raw.Control(func(fd uintptr) {
+		n, err := peek(fd)
+		end = n == 0 && err == nil
+	})
+	return err == nil && end
+}
+
 // CloseWrite ends what is written, and leaves the other direction alone.
 func (s *socket) CloseWrite() error {
 	if s.raw == nil {

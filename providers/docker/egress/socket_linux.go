@@ -9,15 +9,20 @@ import (
 const direct = true
 
 // receive reads what is there. MSG_DONTWAIT holds what the scheduler is not told to: that it returns at once.
-func receive(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_RECVFROM, fd, p) }
+func receive(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_RECVFROM, fd, p, 0) }
+
+// peek reads one byte and leaves it there.
+func peek(fd uintptr) (int, error) {
+	return transfer(syscall.SYS_RECVFROM, fd, make([]byte, 1), syscall.MSG_PEEK)
+}
 
 // send writes what there is room for.
-func send(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_SENDTO, fd, p) }
+func send(fd uintptr, p []byte) (int, error) { return transfer(syscall.SYS_SENDTO, fd, p, 0) }
 
-func transfer(call, fd uintptr, p []byte) (int, error) {
+func transfer(call, fd uintptr, p []byte, flags uintptr) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
-			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL|flags, 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil

@@ -17,6 +17,8 @@ const direct = false
 
 func receive(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
+func peek(uintptr) (int, error) { return 0, syscall.ENOSYS }
+
 func send(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
 func shutdown(uintptr) error { return syscall.ENOSYS }
