@@ -28,6 +28,7 @@ func TestAnswers(t *testing.T) {
 		{"GET absolute", "GET http://" + vendorName + "/ HTTP/1.1\r\nHost: " + vendorName + "\r\n\r\n", 405, reason.NotConnect, "a plain GET would go round the TLS check"},
 		{"GET origin", "GET / HTTP/1.1\r\nHost: " + vendorName + "\r\n\r\n", 405, reason.NotConnect, "the proxy is no server"},
 		{"POST absolute", "POST http://" + ok + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na", 405, reason.NotConnect, "even with data behind it"},
+		{"POST origin", "POST / HTTP/1.1\r\nHost: " + vendorName + "\r\nContent-Length: 1\r\n\r\na", 405, reason.NotConnect, "the proxy is no server"},
 		{"HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\n", 405, reason.NotConnect, "no HTTP/2 to the proxy"},
 		{"lower-case method", "connect " + ok + " HTTP/1.1\r\nHost: " + ok + "\r\n\r\n", 405, reason.NotConnect, "methods are case-sensitive"},
 		{"absolute form", "CONNECT https://" + ok + " HTTP/1.1\r\nHost: " + ok + "\r\n\r\n", 400, reason.HostDiffers, "the target has one form"},

@@ -355,13 +355,19 @@ func TestWebSocketTorn(t *testing.T) {
 // TestWebSocketRefused: it fails at once and for a reason, and not by a clock somewhere.
 func TestWebSocketRefused(t *testing.T) {
 	p := startProxy(t, testConfig(), "")
-	start := time.Now()
-	resp, body := p.ask(connectTo("ws.example:443"))
-	if resp.StatusCode != http.StatusForbidden || !strings.Contains(body, string(reason.HostNotDeclared)) {
-		t.Errorf("another host: %s, %s", resp.Status, body)
+	fastest := patience
+	for range 10 { // of which a busy machine may slow some
+		start := time.Now()
+		resp, body := p.ask(connectTo("ws.example:443"))
+		if resp.StatusCode != http.StatusForbidden || !strings.Contains(body, string(reason.HostNotDeclared)) {
+			t.Errorf("another host: %s, %s", resp.Status, body)
+		}
+		if fastest = min(fastest, time.Since(start)); fastest < time.Second {
+			break
+		}
 	}
-	if d := time.Since(start); d >= ms(p.server.cfg.Limits.HeadMS) {
-		t.Errorf("it took %s", d)
+	if fastest >= time.Second {
+		t.Errorf("a refusal takes %s at best", fastest)
 	}
 	if lookups, dials := p.seen(); len(lookups)+len(dials) != 0 {
 		t.Errorf("lookups %v, dials %v", lookups, dials)
