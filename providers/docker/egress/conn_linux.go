@@ -182,7 +182,7 @@ func (c *conn) connect(ctx context.Context, nth uint32) error {
 		}
 	}
 	var failed error
-	stop := func() bool { return true }
+	var stop func() bool
 	tries := 0
 	err = raw.Write(func(fd uintptr) bool {
 		if tries == 0 {
@@ -201,7 +201,7 @@ func (c *conn) connect(ctx context.Context, nth uint32) error {
 				if tries == 1 {
 					continue // a peer on this machine has answered by now
 				}
-				if tries == 2 {
+				if stop == nil {
 					stop = context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
 				}
 				return false
@@ -211,7 +211,7 @@ func (c *conn) connect(ctx context.Context, nth uint32) error {
 			}
 		}
 	})
-	stopped := !stop()
+	stopped := stop != nil && !stop()
 	switch {
 	case ctx.Err() != nil && (stopped || err != nil):
 		return ctx.Err()
