@@ -72,8 +72,8 @@ func TestRealLimits(t *testing.T) {
 		last   string
 		reason reason.Reason
 	}{
-		{"crowd", 0, []string{"503 sandplan refused", "too_many_tunnels"}, "", reason.TooManyTunnels},
-		{"rush", 0, []string{"429 sandplan refused", "too_many_tunnels_per_second"}, "", reason.TooManyPerSecond},
+		{"crowd", 0, []string{"503 sandplan refused", "limits.tunnels of invocation.crowd, which allows 2."}, "", reason.TooManyTunnels},
+		{"rush", 0, []string{"429 sandplan refused", "limits.tunnels_per_second of invocation.rush, which allows 2."}, "", reason.TooManyPerSecond},
 		{"down", 119, nil, "it tried to download more than limits.download allows: 64KiB, at ", reason.DownloadLimit},
 		{"up", 119, nil, "it tried to upload more than limits.upload allows: 64KiB, at ", reason.UploadLimit},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -176,25 +177,42 @@ func (w *worker) hold(target string) error {
 	return err
 }
 
-// ask asks for a tunnel, CODE:HOST:PORT, again and again until the proxy answers with that code, and prints what it
-// answers. What opens is closed.
+// ask asks for tunnels, CODE:HOST:PORT, until the proxy answers with that code, and prints what it answers. Many ask at
+// once: however slow the machine is, they are more than a few per second. What opens is closed.
 func (w *worker) ask(v string) error {
+	const many = 16
 	code, target, _ := strings.Cut(v, ":")
-	for {
-		conn, resp, err := tunnel(os.Getenv("HTTPS_PROXY"), target)
-		if err != nil {
-			continue
-		}
-		var body []byte
-		if resp.StatusCode != http.StatusOK {
-			body, _ = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		}
-		conn.Close()
-		if strconv.Itoa(resp.StatusCode) == code {
-			_, err := fmt.Fprintf(w.out, "%s %s\n", code, body)
-			return err
-		}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	answers := make(chan []byte, many)
+	for range many {
+		go func() {
+			for ctx.Err() == nil {
+				if body, ok := answer(target, code); ok {
+					answers <- body
+					return
+				}
+			}
+		}()
 	}
+	_, err := fmt.Fprintf(w.out, "%s %s\n", code, <-answers)
+	return err
+}
+
+// answer is the body of the proxy's answer to one request, if that has the code.
+func answer(target, code string) (body []byte, ok bool) {
+	conn, resp, err := tunnel(os.Getenv("HTTPS_PROXY"), target)
+	if err != nil {
+		return nil, false
+	}
+	defer conn.Close()
+	if strconv.Itoa(resp.StatusCode) != code {
+		return nil, false
+	}
+	if resp.StatusCode != http.StatusOK {
+		body, _ = io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	}
+	return body, true
 }
 
 // pull opens a tunnel to HOST:PORT, asks with one byte and reads until it ends, in whichever way.
