@@ -42,9 +42,18 @@ func main() {
 	var err error
 	switch *role {
 	case "":
-		var met bool
-		if met, err = bench(o); err == nil && !met {
-			os.Exit(1)
+		code, done, nerr := inOwnNetwork()
+		if err = nerr; err != nil {
+			break
+		}
+		if !done {
+			var met bool
+			if met, err = bench(o); err == nil && !met {
+				code = 1
+			}
+		}
+		if err == nil {
+			os.Exit(code)
 		}
 	case "server":
 		err = serve(*address, answer)
