@@ -107,6 +107,9 @@ invocation "fix" {
     memory = "4GiB"
     cpus   = 1.5
     pids   = 512
+
+    download = "4GiB" # what all its tunnels together may carry in; left out, nothing bounds that
+    tunnels  = 32     # at once
   }
 }
 
