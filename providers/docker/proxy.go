@@ -116,6 +116,8 @@ func proxyRows() []row {
 			rows[i].label, rows[i].show = "uplink address", planner.Headline
 		case "Image", "Config.User", "HostConfig.Memory", "HostConfig.MemorySwap", "HostConfig.PidsLimit":
 			rows[i].attr, rows[i].show = "", planner.Detail // built in
+		case "HostConfig.NanoCpus":
+			rows[i].show = planner.Detail // the agent's says more
 		}
 	}
 	rows = append(rows,
