@@ -41,6 +41,7 @@ func otherAttacks() [][4]string {
 		{"a half-close, to make a torn answer look whole", "FIN, RST", "passed on as what it is", "TestHalfCloseIsPassedOn, TestResetIsPassedOn"},
 		{"a request or a hello byte by byte, to hold a place for ever", "one byte every 20 ms", "408 `head_too_slow`, closed `hello_too_slow`: the whole is bounded", "TestAttackDrip"},
 		{"an urgent byte inside the target and inside the hello's name", "MSG_OOB", "no part of what is read; forwarded is exactly what was checked", "TestAttackUrgent"},
+		{"an urgent byte within bulk, so that what follows is lost and the rest looks whole", "4 MiB, MSG_OOB, 7 bytes, FIN", "all but the urgent byte arrives, then the FIN; at first the splice took it for the end", "TestUrgentInBulk"},
 		{"the allowed target behind a refusal, on the same connection", "two CONNECTs", "one answer; nothing is dialled", "TestAttackBehindRefusal"},
 		{"a server that speaks first, to receive without a hello", "CONNECT, then nothing", "none of it passes; `hello_too_slow`", "TestAttackServerSpeaksFirst"},
 		{"a request and a FIN, to listen to the server", "CONNECT, FIN", "none of it passes; `unused`", "TestAttackFINBehindRequest"},

@@ -37,7 +37,8 @@ func (b *burst) grows(n int) bool {
 	return bulk
 }
 
-// bulk splices until the direction slows down (nil) or ends (io.EOF, or another error).
+// bulk splices until the direction slows down or seems to end (nil), or fails. Whether it ends a read has to say: a
+// splice stops before a byte that was sent as urgent, and says that nothing follows when the sender has said all.
 func (f *flow) bulk() error {
 	if f.src.raw == nil || f.dst.raw == nil {
 		return nil
@@ -59,11 +60,11 @@ func (f *flow) bulk() error {
 		f.budget.giveBack(want - n)
 		f.moved += n
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			if err := f.src.SetReadDeadline(time.Time{}); err != nil {
-				return err
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
+			if derr := f.src.SetReadDeadline(time.Time{}); derr != nil {
+				return derr
 			}
-			if n < bulkBytes {
+			if n < bulkBytes || errors.Is(err, io.EOF) {
 				return nil
 			}
 		case err != nil:

@@ -88,17 +88,24 @@ type proxy struct {
 	mu      sync.Mutex
 	lookups []string
 	dials   []string
-	answer  []netip.Addr                                        // of the next lookups
-	failed  error                                               // of the next lookups
-	to      string                                              // where every dial really leads
-	resolve func(context.Context, string) ([]netip.Addr, error) // instead of answer
+	answer  []netip.Addr                                            // of the next lookups
+	failed  error                                                   // of the next lookups
+	to      string                                                  // where every dial really leads
+	resolve func(context.Context, string) ([]netip.Addr, error)     // instead of answer
+	dialer  func(context.Context, netip.AddrPort) (net.Conn, error) // instead of the net package's
 }
 
 // startProxy serves cfg until the test ends; dials lead to the address upstream.
 func startProxy(t *testing.T, cfg *Config, upstream string) *proxy {
 	t.Helper()
+	return startProxyAt(t, cfg, upstream, time.Now)
+}
+
+// startProxyAt is startProxy with another clock.
+func startProxyAt(t *testing.T, cfg *Config, upstream string, now func() time.Time) *proxy {
+	t.Helper()
 	p := &proxy{t: t, log: &lines{}, to: upstream, answer: []netip.Addr{netip.MustParseAddr(vendorAddr)}}
-	w := world{now: time.Now, lookup: p.lookup, dial: p.dialUpstream, own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	w := world{now: now, lookup: p.lookup, dial: p.dialUpstream, own: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	s, err := newServer(cfg, w, newLog(p.log, w.now, cfg.Invocation, cfg.Limits.LogBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -142,10 +149,13 @@ func (p *proxy) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 func (p *proxy) dialUpstream(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	p.mu.Lock()
 	p.dials = append(p.dials, to.String())
-	real := p.to
+	real, dialer := p.to, p.dialer
 	p.mu.Unlock()
 	if real == "" {
 		return nil, errors.New("nothing there")
+	}
+	if dialer != nil {
+		return dialer(ctx, netip.MustParseAddrPort(real))
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", real)

@@ -1,0 +1,170 @@
+package egress
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// side is what one end of a tunnel says and hears: pieces and pauses of its own making, then a half-close.
+type side struct {
+	rng        *rand.Rand
+	size       int
+	sent, got  hash.Hash
+	gotN       int
+	err        error
+	pauses     int // of those that are longer than a splice waits
+	slowReader bool
+}
+
+func newSide(rng *rand.Rand, most int) *side {
+	s := &side{rng: rng, sent: sha256.New(), got: sha256.New(), pauses: rng.IntN(3), slowReader: rng.IntN(3) == 0}
+	if rng.IntN(8) > 0 {
+		s.size = rng.IntN(most)
+	}
+	return s
+}
+
+// talk says all, and listens at the same time until the other side has said all.
+func (s *side) talk(c *net.TCPConn, within time.Duration) {
+	var wg sync.WaitGroup
+	seed := s.rng.Uint64()
+	var rerr error
+	wg.Go(func() { rerr = s.listen(c, rand.New(rand.NewPCG(seed, 1))) })
+	s.err = s.say(c, within)
+	wg.Wait()
+	s.err = errors.Join(s.err, rerr)
+}
+
+func (s *side) say(c *net.TCPConn, within time.Duration) error {
+	src := rand.NewChaCha8([32]byte{byte(s.rng.Uint32())})
+	for left := s.size; left > 0; {
+		n := min(left, 1+s.rng.IntN(1<<(s.rng.IntN(22)+1)))
+		p := make([]byte, n)
+		_, _ = src.Read(p)
+		_, _ = s.sent.Write(p)
+		if _, err := c.Write(p); err != nil {
+			return err
+		}
+		left -= n
+		switch k := s.rng.IntN(40); {
+		case k == 0 && s.pauses > 0:
+			s.pauses--
+			time.Sleep(within + time.Duration(s.rng.IntN(20))*time.Millisecond)
+		case k < 4:
+			time.Sleep(time.Duration(s.rng.IntN(3000)) * time.Microsecond)
+		}
+	}
+	return c.CloseWrite()
+}
+
+func (s *side) listen(c *net.TCPConn, rng *rand.Rand) error {
+	buf := make([]byte, 1<<18)
+	for {
+		n, err := c.Read(buf[:1+rng.IntN(len(buf))])
+		_, _ = s.got.Write(buf[:n])
+		s.gotN += n
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if s.slowReader && rng.IntN(30) == 0 {
+			time.Sleep(time.Duration(rng.IntN(8000)) * time.Microsecond)
+		}
+	}
+}
+
+// TestTornNever: whatever the sizes, the pauses and the order of the ends, between copying and splicing and back no
+// byte is lost, doubled or out of its place, in neither direction.
+func TestTornNever(t *testing.T) {
+	const within = 30 * time.Millisecond // instead of bulkWithin: the proxy's clock is late, its bounds come early
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	const rounds = 24
+	servers := make(chan *side, rounds)
+	for i := range rounds {
+		servers <- newSide(rand.New(rand.NewPCG(seed, uint64(i)<<1)), 12<<20)
+	}
+	over := sync.Map{} // channels by a tunnel's first byte, which tells the server's side whose peer it is
+	cfg := plainConfig()
+	cfg.Limits.UploadBytes = 0
+	p := startProxyAt(t, cfg, upstream(t, func(c *net.TCPConn) {
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(c, first); err != nil {
+			t.Errorf("the first byte: %v", err)
+			return
+		}
+		s := <-servers
+		s.talk(c, within)
+		done, _ := over.Load(first[0])
+		done.(chan *side) <- s
+	}), func() time.Time { return time.Now().Add(within - bulkWithin) })
+	p.set(func() { p.dialer = dialOut() })
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 4)
+	for i := range rounds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			done := make(chan *side, 1)
+			over.Store(byte(i), done)
+			c := p.tunnel(vendorName + ":443")
+			if _, err := c.Write([]byte{byte(i)}); err != nil {
+				t.Error(err)
+				return
+			}
+			near := newSide(rand.New(rand.NewPCG(seed, uint64(i)<<1|1)), 12<<20)
+			near.talk(c, within)
+			c.Close()
+			far := <-done
+			if near.err != nil || far.err != nil || near.gotN != far.size || far.gotN != near.size ||
+				string(near.sent.Sum(nil)) != string(far.got.Sum(nil)) || string(far.sent.Sum(nil)) != string(near.got.Sum(nil)) {
+				t.Errorf("tunnel %d: up %d of %d bytes, down %d of %d, or others; %v, %v", i, far.gotN, near.size, near.gotN, far.size, near.err, far.err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestUrgentInBulk: bytes behind an urgent one are there, although a splice does not see them, and says at their end
+// that there is nothing more.
+func TestUrgentInBulk(t *testing.T) {
+	type seen struct {
+		n    int64
+		tail string
+	}
+	got := make(chan seen, 1)
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
+		n, err := io.CopyN(io.Discard, c, 4<<20)
+		tail, err2 := io.ReadAll(c)
+		if err := errors.Join(err, err2); err != nil {
+			t.Error(err)
+		}
+		got <- seen{n, string(tail)}
+	}))
+	c := p.tunnel(vendorName + ":443")
+	if _, err := c.Write(make([]byte, 4<<20)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := c.SyscallConn()
+	if err == nil {
+		cerr := raw.Control(func(fd uintptr) { err = syscall.Sendto(int(fd), []byte("!"), syscall.MSG_OOB, nil) })
+		err = errors.Join(err, cerr)
+	}
+	_, err2 := io.WriteString(c, "the end")
+	if err := errors.Join(err, err2, c.CloseWrite()); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; s.n != 4<<20 || s.tail != "the end" {
+		t.Errorf("%d bytes and %q arrive", s.n, s.tail)
+	}
+}
