@@ -46,6 +46,7 @@ func otherAttacks() [][4]string {
 		{"a server that speaks first, to receive without a hello", "CONNECT, then nothing", "none of it passes; `hello_too_slow`", "TestAttackServerSpeaksFirst"},
 		{"a request and a FIN, to listen to the server", "CONNECT, FIN", "none of it passes; `unused`", "TestAttackFINBehindRequest"},
 		{"lines of its own, or a terminal's commands, in the log", "hellos whose name has quotes, line feeds, ESC, CSI in eight bits, a bidirectional override", "one line of ASCII for each", "TestAttackLog, FuzzEntry"},
+		{"all descriptors that the kernel watches for one user, when agent and proxy have the same", "epoll_ctl in a loop, in the agent", "new connections are closed and told; it waits, and goes on", "TestUnwatchedConnection"},
 		{"connections that say nothing, to hold places", "connects", "left to the kernel for a second, then 408 `head_too_slow`", "TestSilentConnectionIsBounded"},
 		{"hours of silence, to be cut off", "nothing", "the tunnel stands", "TestSilenceOfHours"},
 	}

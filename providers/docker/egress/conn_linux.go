@@ -19,16 +19,24 @@ type conn struct {
 	peer     netip.AddrPort
 }
 
-func newConn(fd uintptr, peer netip.AddrPort) *conn {
-	return &conn{File: os.NewFile(fd, "tcp4"), peer: peer}
+// newConn takes a descriptor that is not blocking, and closes it where the poller cannot have it: nothing would
+// ever end a wait.
+func newConn(fd uintptr, peer netip.AddrPort) (*conn, error) {
+	c := &conn{File: os.NewFile(fd, "tcp4"), peer: peer}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		c.Close()
+		return nil, errNotWatched
+	}
+	return c, nil
 }
 
 // RemoteAddr implements net.Conn.
 func (c *conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.peer) }
 
 // LocalAddr implements net.Conn. It is the zero address when the connection is closed.
-func (c *conn) LocalAddr() net.Addr {
-	var local netip.AddrPort
+func (c *conn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.local()) }
+
+func (c *conn) local() (local netip.AddrPort) {
 	raw, err := c.SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {
@@ -38,9 +46,9 @@ func (c *conn) LocalAddr() net.Addr {
 		})
 	}
 	if err != nil {
-		return net.TCPAddrFromAddrPort(netip.AddrPort{})
+		return netip.AddrPort{}
 	}
-	return net.TCPAddrFromAddrPort(local)
+	return local
 }
 
 func addrPort(sa syscall.Sockaddr) netip.AddrPort {
@@ -106,6 +114,7 @@ func forAgent(_, _ string, c syscall.RawConn) error {
 // Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	var c *conn
+	var unwatched error
 	var errno syscall.Errno
 	err := l.raw.Read(func(fd uintptr) bool {
 		var peer syscall.RawSockaddrInet4
@@ -120,7 +129,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		if errno == 0 {
 			port := (*[2]byte)(unsafe.Pointer(&peer.Port)) // in the network's order
-			c = newConn(nfd, netip.AddrPortFrom(netip.AddrFrom4(peer.Addr), uint16(port[0])<<8|uint16(port[1])))
+			c, unwatched = newConn(nfd, netip.AddrPortFrom(netip.AddrFrom4(peer.Addr), uint16(port[0])<<8|uint16(port[1])))
 		}
 		return errno != syscall.EAGAIN
 	})
@@ -129,6 +138,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed // nothing else ends the wait
 	case errno != 0:
 		return nil, &net.OpError{Op: "accept", Net: "tcp4", Addr: l.addr, Err: os.NewSyscallError("accept4", errno)}
+	case unwatched != nil:
+		return nil, &net.OpError{Op: "accept", Net: "tcp4", Addr: l.addr, Err: unwatched}
 	}
 	return c, nil
 }
@@ -143,7 +154,7 @@ func (l *listener) Addr() net.Addr { return l.addr }
 func dialOut() func(context.Context, netip.AddrPort) (net.Conn, error) {
 	var dials atomic.Uint32
 	return func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-		c, err := dial(ctx, to, dials.Add(1))
+		c, err := dial(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), dials.Add(1))
 		if err != nil {
 			return nil, &net.OpError{Op: "dial", Net: "tcp4", Addr: net.TCPAddrFromAddrPort(to), Err: err}
 		}
@@ -162,13 +173,20 @@ func dial(ctx context.Context, to netip.AddrPort, nth uint32) (*conn, error) {
 	if errno != 0 {
 		return nil, os.NewSyscallError("socket", errno)
 	}
-	c := newConn(fd, to)
+	c, err := newConn(fd, to)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.connect(ctx, nth); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
+
+// leastChosen is the first port that the kernel gives to whoever asks for none, whatever
+// net.ipv4.ip_local_port_range says: below are those of services, which are asked for.
+const leastChosen = 1024
 
 // connect waits until the other side has accepted, refused, or not answered in time.
 func (c *conn) connect(ctx context.Context, nth uint32) error {
@@ -219,6 +237,10 @@ func (c *conn) connect(ctx context.Context, nth uint32) error {
 		return os.ErrDeadlineExceeded // nobody else has this connection yet, so that nothing else ends the wait
 	case failed != nil:
 		return failed
+	case c.peer.Port() >= leastChosen && c.local() == c.peer:
+		// The port that the kernel chose is the one that was dialled: where nobody listens, the connection then
+		// meets itself, and everything sent comes back.
+		return os.NewSyscallError("connect", syscall.ECONNREFUSED)
 	}
 	return c.SetWriteDeadline(time.Time{})
 }

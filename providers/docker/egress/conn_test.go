@@ -131,6 +131,55 @@ func TestDialTells(t *testing.T) {
 	}
 }
 
+// TestDialMeetsNobody: where nobody listens, a connection does not meet itself, although the port that the kernel
+// chooses for it is the one that is dialled, as after some thousand dials.
+func TestDialMeetsNobody(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConn(uintptr(fd), netip.AddrPort{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	c.peer = c.local()
+	if err := c.connect(t.Context(), 1); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("from %s to %s: %v", c.LocalAddr(), c.RemoteAddr(), err)
+	}
+}
+
+// TestDialTakesMappedAddresses: as the net package does.
+func TestDialTakesMappedAddresses(t *testing.T) {
+	out, _, _ := dialled(t)
+	to := out.RemoteAddr().(*net.TCPAddr).AddrPort()
+	c, err := dialOut()(t.Context(), netip.AddrPortFrom(netip.AddrFrom16(to.Addr().As16()), to.Port()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestUnwatchedConnection: what cannot be waited for is closed and told, and the proxy goes on.
+func TestUnwatchedConnection(t *testing.T) {
+	before := descriptors(t)
+	for range 20 {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0) // blocking: no poller takes it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := newConn(uintptr(fd), netip.AddrPort{}); c != nil || !errors.Is(err, errNotWatched) || !temporary(&net.OpError{Op: "accept", Err: err}) {
+			t.Fatalf("%v, %v", c, err)
+		}
+	}
+	if n := descriptors(t); n > before+2 {
+		t.Errorf("%d descriptors, %d before", n, before)
+	}
+}
+
 // TestDialLeavesNothing: a dial that failed, or was given up, holds no descriptor.
 func TestDialLeavesNothing(t *testing.T) {
 	at, before := silent(t), descriptors(t)

@@ -226,10 +226,13 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
+// errNotWatched is of a connection that cannot be waited for. The bound counts for all processes of one user.
+var errNotWatched = errors.New("the kernel watches no more descriptors for this user (fs.epoll.max_user_watches)")
+
 // temporary are the errors of accept(2) after which the listener goes on: the client left, or the
 // machine lacks something for now.
 func temporary(err error) bool {
-	for _, e := range []error{syscall.ECONNABORTED, syscall.EINTR, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EPROTO} {
+	for _, e := range []error{errNotWatched, syscall.ECONNABORTED, syscall.EINTR, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EPROTO} {
 		if errors.Is(err, e) {
 			return true
 		}
