@@ -72,10 +72,11 @@ func (p *processors) widen() {
 func (p *processors) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wide.Store(false) // first: what begins from here on comes to widen, and waits there; the rest is counted
 	if max(p.peak.Swap(0), p.busy.Load()) >= several {
+		p.wide.Store(true)
 		p.tick(p.look)
 		return
 	}
-	p.wide.Store(false)
 	p.set(1)
 }
