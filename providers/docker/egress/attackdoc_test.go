@@ -30,6 +30,7 @@ func otherAttacks() [][4]string {
 		{"an answer that is public when checked and private when dialled", "two CONNECTs", "one lookup per tunnel; dialled is what was checked", "TestNoQueryForARefusal"},
 		{"answers with a guessed ID, or to another question", "DNS over UDP", "passed over", "TestLookup"},
 		{"1,000 connections reset in every state", "RST behind 0 bytes, half a request, a request, a 200, half a hello", "no slot, descriptor or goroutine stays", "TestAttackResets, TestSoak"},
+		{"resets and ends from both sides at any moment, so that a connection gets what another one is sent", "hundreds of tunnels with streams of their own", "each gets its own bytes; nothing stays when the run ends in the middle of it", "TestStreamsStayApart"},
 		{"more tunnels at once than declared", "257 CONNECTs", "503 `too_many_tunnels`", "TestTunnelLimits"},
 		{"more tunnels a second than declared", "CONNECTs in a loop", "429 `too_many_tunnels_per_second`", "TestTunnelsPerSecond"},
 		{"a flood of refusals, to rotate the log away", "500 CONNECTs to one name", "counted in a few lines, others stay visible", "TestAttackManyRefusals, TestRepeatedRefusalsAreCounted"},
