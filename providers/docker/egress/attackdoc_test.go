@@ -40,6 +40,7 @@ func otherAttacks() [][4]string {
 		{"a download above the declared bytes, over many tunnels", "one byte, answered with a MiB", "what does not fit stays, the run ends: `download_limit`", "TestDownloadLimitEndsAllDownloads, TestBulkKeepsTheDownloadBudget"},
 		{"a reader that never reads, to fill the proxy's memory", "CONNECT, hello, then nothing read", "one buffer per direction; the server waits", "TestSlowReaderHoldsOneBuffer"},
 		{"a half-close, to make a torn answer look whole", "FIN, RST", "passed on as what it is", "TestHalfCloseIsPassedOn, TestResetIsPassedOn"},
+		{"a reset at the moment when something is sent to whom it comes from, to make a torn stream look whole", "RST", "passed on as a reset; at first as an end, 4 times in 1,200", "TestResetIsNoEnd"},
 		{"a request or a hello byte by byte, to hold a place for ever", "one byte every 20 ms", "408 `head_too_slow`, closed `hello_too_slow`: the whole is bounded", "TestAttackDrip"},
 		{"an urgent byte inside the target and inside the hello's name", "MSG_OOB", "no part of what is read; forwarded is exactly what was checked", "TestAttackUrgent"},
 		{"an urgent byte within bulk, so that what follows is lost and the rest looks whole", "4 MiB, MSG_OOB, 7 bytes, FIN", "all but the urgent byte arrives, then the FIN; at first the splice took it for the end", "TestUrgentInBulk"},

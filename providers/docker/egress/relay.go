@@ -115,6 +115,9 @@ func (f *flow) run() error {
 			if f.ended.Add(1) == 2 {
 				return nil // both directions have ended: closing says it all
 			}
+			if f.src.torn() { // nothing was ended towards it, as the other direction has not ended
+				return f.src.failed("read", syscall.ECONNRESET)
+			}
 			// The receiver may have reset the connection in the meantime; then there is nobody to tell.
 			if err := f.dst.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
 				return err

@@ -132,6 +132,20 @@ func (s *socket) over() bool {
 	return err == nil && end
 }
 
+// torn says of an end that was read that it is none: the connection was reset, and a write was told. The kernel tells
+// of a reset once, to whoever comes first, and an end to all after that. A reset behind an end is told to no reader.
+func (s *socket) torn() bool {
+	if s.raw == nil {
+		return false
+	}
+	torn := false
+	err := s.raw.Control(func(fd uintptr) {
+		stands, untold := connected(fd)
+		torn = !stands && !untold
+	})
+	return err == nil && torn
+}
+
 // CloseWrite ends what is written, and leaves the other direction alone.
 func (s *socket) CloseWrite() error {
 	if s.raw == nil {

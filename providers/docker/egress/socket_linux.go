@@ -42,3 +42,15 @@ func shutdown(fd uintptr) error {
 	}
 	return nil
 }
+
+// connected says that a connection stands, whatever each side has ended. Of one that does not, untold says that there
+// is an error of it that nobody was told.
+func connected(fd uintptr) (stands, untold bool) {
+	var name syscall.RawSockaddrInet4
+	size := uint32(unsafe.Sizeof(name))
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_GETPEERNAME, fd, uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size))); errno != syscall.ENOTCONN {
+		return true, false
+	}
+	errno, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
+	return false, err == nil && errno != 0
+}

@@ -21,6 +21,8 @@ func peek(uintptr) (int, error) { return 0, syscall.ENOSYS }
 
 func send(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
+func connected(uintptr) (stands, untold bool) { return true, false }
+
 func shutdown(uintptr) error { return syscall.ENOSYS }
 
 func listen(context.Context, string) (net.Listener, error) { return nil, errors.ErrUnsupported }

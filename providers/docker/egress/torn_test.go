@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -133,6 +134,53 @@ func TestTornNever(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestResetIsNoEnd: the kernel tells a reset once. When it is the other direction's write that is told, what reads
+// is told an end, and must not pass it on.
+func TestResetIsNoEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		leave  func(*socket) error // of the sender
+		write  bool                // to the sender, before its end is read
+		torn   bool
+		reason string
+	}{
+		{"an end", (*socket).CloseWrite, false, false, "the sender has said all"},
+		{"a reset", func(s *socket) error { abort(s.Conn); return nil }, false, true, "the read is told"},
+		{"a reset that a write was told", func(s *socket) error { abort(s.Conn); return nil }, true, true, "the read is told an end"},
+		{"a reset behind an end", func(s *socket) error { err := s.CloseWrite(); abort(s.Conn); return err }, false, false, "all was said before"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, in, _ := dialled(t)
+			far, src := newSocket(out), newSocket(in)
+			_, back, _ := dialled(t)
+			s, err := newServer(plainConfig(), world{now: time.Now}, newLog(io.Discard, time.Now, "", 1<<20))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &flow{server: s, dst: newSocket(back), src: src, budget: &s.up, ended: &atomic.Int32{}}
+			if _, err := src.Read(make([]byte, 1)); err != nil { // what dialled sends
+				t.Fatal(err)
+			}
+			if err := tt.leave(far); err != nil {
+				t.Fatal(err)
+			}
+			if tt.write {
+				for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+					if _, err = src.Write([]byte("x")); errors.Is(err, syscall.ECONNRESET) {
+						break
+					}
+					if err != nil || time.Now().After(deadline) {
+						t.Fatalf("no write is told of the reset: %v", err)
+					}
+				}
+			}
+			if err := f.run(); errors.Is(err, syscall.ECONNRESET) != tt.torn || err != nil != tt.torn {
+				t.Errorf("%v; %s", err, tt.reason)
+			}
+		})
+	}
 }
 
 // TestUrgentInBulk: bytes behind an urgent one are there, although a splice does not see them, and says at their end
