@@ -37,6 +37,7 @@ func otherAttacks() [][4]string {
 		{"a flood of refusals with names that differ", "CONNECTs to x1, x2, …", "the table is bounded; a log that is full ends the run", "TestNamesThatDifferDoNotGrowTheTable, TestLogBudget"},
 		{"as many connections as there are descriptors for", "connects that say nothing", "it waits without burning a core, and serves again", "TestNoDescriptors, TestAcceptBacksOff"},
 		{"an upload above the declared bytes, over many tunnels", "64 MiB and more", "what does not fit stays, the run ends: `upload_limit`", "TestUploadLimitEndsAllUploads, TestBulkKeepsTheBudget"},
+		{"uploads to a server that stops reading, to have the bound reached by bytes that never pass", "4 MiB and more, in each of some tunnels", "a MiB at most is held for each; at first 16", "TestStalledHoldLittleOfTheBudget"},
 		{"a download above the declared bytes, over many tunnels", "one byte, answered with a MiB", "what does not fit stays, the run ends: `download_limit`", "TestDownloadLimitEndsAllDownloads, TestBulkKeepsTheDownloadBudget"},
 		{"a reader that never reads, to fill the proxy's memory", "CONNECT, hello, then nothing read", "one buffer per direction; the server waits", "TestSlowReaderHoldsOneBuffer"},
 		{"a half-close, to make a torn answer look whole", "FIN, RST", "passed on as what it is", "TestHalfCloseIsPassedOn, TestResetIsPassedOn"},

@@ -12,9 +12,12 @@ import (
 // tunnel that carries much, and ruinous for thousands that are silent. So a direction begins with
 // copying, moves on to splicing when it turns out to be bulk, and goes back when it slows down.
 const (
+	// pipeSize is Linux's limit for a pipe of somebody without privileges (/proc/sys/fs/pipe-max-size).
+	pipeSize = 1 << 20
+
 	bulkBytes  = 1 << 20         // moved within bulkWithin: bulk
 	bulkWithin = time.Second     // also how long a slow chunk may hold the pipe
-	bulkChunk  = int64(16 << 20) // between two looks at the budget
+	bulkChunk  = int64(pipeSize) // between two looks at the budget: more, and whoever reads slowly holds what others lack
 )
 
 // burst counts what one direction moves at a time.

@@ -173,3 +173,47 @@ func TestBulkEndsWithItsBound(t *testing.T) {
 		t.Errorf("after a second of silence: %v", err)
 	}
 }
+
+// TestStalledHoldLittleOfTheBudget: what is held for tunnels whose server reads no more looks used up to the others,
+// and must not end a run long before its bound.
+func TestStalledHoldLittleOfTheBudget(t *testing.T) {
+	const tunnels = 4
+	leave, cfg := make(chan struct{}), plainConfig()
+	cfg.Limits.UploadBytes = 256 << 20 // more than the kernel's buffers take
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
+		_ = c.SetReadBuffer(64 << 10)
+		_, _ = io.CopyN(io.Discard, struct{ io.Reader }{c}, 2<<20)
+		<-leave
+	}))
+	var conns []net.Conn
+	for range tunnels {
+		c := p.tunnel(vendorName + ":443")
+		if err := c.SetWriteDeadline(time.Now().Add(bulkWithin / 2)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := io.CopyN(struct{ io.Writer }{c}, rand.NewChaCha8([32]byte{}), 1<<30)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("a server that does not read takes everything: %v", err)
+		}
+		conns = append(conns, c)
+	}
+	used := p.server.up.used.Load()
+	close(leave)
+	for _, c := range conns {
+		abort(c)
+	}
+	var passed int64
+	p.await("closed", func(Entry) bool {
+		n := 0
+		passed = 0
+		for _, e := range p.log.entries(t) {
+			if e.Event == EventClosed {
+				n, passed = n+1, passed+e.Up
+			}
+		}
+		return n == tunnels
+	})
+	if held := used - passed; held > tunnels*(pipeSize+bufferSize) {
+		t.Errorf("%d bytes are held beyond the %d that passed", held, passed)
+	}
+}

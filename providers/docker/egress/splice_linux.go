@@ -16,9 +16,6 @@ type splicer struct {
 	err        error
 }
 
-// Linux's limit for a pipe of somebody without privileges (/proc/sys/fs/pipe-max-size).
-const pipeSize = 1 << 20
-
 // Flags of splice(2).
 const (
 	spliceMove     = 1
