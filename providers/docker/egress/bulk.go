@@ -17,7 +17,7 @@ const (
 
 	bulkBytes  = 1 << 20         // moved within bulkWithin: bulk
 	bulkWithin = time.Second     // also how long a slow chunk may hold the pipe
-	bulkChunk  = int64(pipeSize) // between two looks at the budget: more, and whoever reads slowly holds what others lack
+	bulkChunk  = int64(16 << 20) // between two looks at the clock
 )
 
 // burst counts what one direction moves at a time.
@@ -54,40 +54,40 @@ func (f *flow) bulk() error {
 	defer f.server.cores.end()
 	defer s.close()
 	for {
-		want := f.budget.reserve(bulkChunk)
-		if want < bulkBytes { // copying finds the exact end of a budget
-			f.budget.giveBack(want)
-			return f.src.SetReadDeadline(time.Time{})
-		}
-		n, err := f.splice(s, want)
-		f.budget.giveBack(want - n)
-		f.moved += n
+		n, err := f.splice(s)
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
-			if derr := f.src.SetReadDeadline(time.Time{}); derr != nil {
-				return derr
-			}
-			if n < bulkBytes || errors.Is(err, io.EOF) {
-				return nil
-			}
+		case errors.Is(err, os.ErrDeadlineExceeded) && n >= bulkBytes:
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, errNearBound):
+			return f.src.SetReadDeadline(time.Time{})
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// splice moves up to n bytes, with a moment for them.
-func (f *flow) splice(s *splicer, n int64) (moved int64, err error) {
+// errNearBound ends a splice near the end of a budget, which copying finds exactly.
+var errNearBound = errors.New("near the end of a budget")
+
+// splice moves up to bulkChunk bytes, with a moment for them. What it reserves of the budget is what the pipe holds:
+// with more, whoever reads slowly has what others lack.
+func (f *flow) splice(s *splicer) (moved int64, err error) {
 	if err := f.src.SetReadDeadline(f.server.world.now().Add(bulkWithin)); err != nil {
 		return 0, err
 	}
-	for moved < n {
-		m, err := s.move(n - moved)
-		moved += m
+	for moved < bulkChunk {
+		want := f.budget.reserve(pipeSize)
+		if want < bulkBytes {
+			f.budget.giveBack(want)
+			return moved, errNearBound
+		}
+		n, err := s.move(want)
+		f.budget.giveBack(want - n)
+		f.moved += n
+		moved += n
 		if err != nil {
 			return moved, err
 		}
-		if m == 0 {
+		if n == 0 {
 			return moved, io.EOF
 		}
 	}

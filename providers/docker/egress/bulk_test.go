@@ -81,7 +81,7 @@ func TestReserveNeverSpends(t *testing.T) {
 	b := &budget{limit: 64 << 20}
 	held := []int64{}
 	for range 50 {
-		n := b.reserve(bulkChunk)
+		n := b.reserve(pipeSize)
 		if n < bulkBytes { // as bulk does
 			b.giveBack(n)
 			continue
