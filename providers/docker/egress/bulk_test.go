@@ -217,3 +217,24 @@ func TestStalledHoldLittleOfTheBudget(t *testing.T) {
 		t.Errorf("%d bytes are held beyond the %d that passed", held, passed)
 	}
 }
+
+// TestBulkLosesNothingUntold: a write whose wait ends, for whatever reason, leaves bytes in the pipe. That is a failure,
+// and no direction that slows down, which would go on without them.
+func TestBulkLosesNothingUntold(t *testing.T) {
+	src, from := sockets(t)
+	dst, _ := sockets(t)
+	s, err := newSplicer(dst, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if _, err := from.Write([]byte("lost")); err != nil {
+		t.Fatal(err)
+	}
+	if err := dst.SetWriteDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.move(pipeSize); n != 0 || !errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"net"
 	"os"
 	"syscall"
 )
@@ -58,7 +59,8 @@ func (s *splicer) move(most int64) (int64, error) {
 	err := s.dst.raw.Write(s.pour)
 	switch {
 	case err != nil:
-		err = closedOr(err)
+		// Whatever ended this wait, bytes in the pipe are lost: never to be taken for a direction that slows down.
+		err = net.ErrClosed
 	case s.err != nil:
 		err = s.dst.failed("splice", s.err)
 	}
