@@ -125,7 +125,7 @@ func TestBulkGivesItsPipesBack(t *testing.T) {
 		}
 		if n := pipes(t); i == 0 {
 			standing = n
-		} else if n != standing {
+		} else if n > standing { // tests before this one may still be giving theirs back
 			t.Errorf("%d pipes after %d bursts, %d after the first", n, i+1, standing)
 		}
 		goOn <- struct{}{}

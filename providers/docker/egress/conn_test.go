@@ -109,7 +109,7 @@ func TestConnectionsHaveTheirOptions(t *testing.T) {
 
 // TestDialTells: what is refused, unreachable or no address of the kind is told with the address.
 func TestDialTells(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp4", "127.0.0.78:0") // where no other test takes the port over
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,15 +205,19 @@ func descriptors(t *testing.T) int {
 
 // TestListenerEnds: whoever waits for a connection is told that there will be none.
 func TestListenerEnds(t *testing.T) {
-	l, err := listen(context.Background(), "127.0.0.1:0")
+	l, err := listen(context.Background(), "127.0.0.77:0") // where no other test takes the port over
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(20*time.Millisecond, func() { l.Close() }) // most often while it waits
+	closed := make(chan error, 1)
+	time.AfterFunc(20*time.Millisecond, func() { closed <- l.Close() }) // most often while it waits
 	for range 2 {
 		if c, err := l.Accept(); c != nil || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%v, %v", c, err)
 		}
+	}
+	if err := <-closed; err != nil { // whoever waits may know before the kernel does
+		t.Error(err)
 	}
 	if _, err := net.DialTimeout("tcp4", l.Addr().String(), patience); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("after it was closed: %v", err)

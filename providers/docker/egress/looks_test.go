@@ -10,14 +10,25 @@ import (
 // look connects to the proxy and leaves without a byte, as the shim does every second, until the proxy has seen it.
 func (p *proxy) look() {
 	p.t.Helper()
-	before := p.server.ids.Load()
+	before, standing := p.server.ids.Load(), p.standing()
 	p.raw("").Close()
-	for deadline := time.Now().Add(patience); p.server.ids.Load() == before; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; {
+		seen := p.server.ids.Load() != before
+		time.Sleep(20 * time.Millisecond) // for what it does about it
+		if seen && p.standing() == standing {
+			return
+		}
 		if time.Now().After(deadline) {
-			p.t.Fatal("nobody accepts")
+			p.t.Fatal("nobody accepts, or never ends")
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // for what it does about it
+}
+
+// standing are the connections that are open.
+func (p *proxy) standing() int {
+	p.server.open.mu.Lock()
+	defer p.server.open.mu.Unlock()
+	return len(p.server.open.conns)
 }
 
 func (p *proxy) refusals(why reason.Reason) (n int) {
