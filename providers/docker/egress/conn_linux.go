@@ -100,11 +100,19 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return &listener{file: file, raw: raw, addr: l.Addr()}, nil
 }
 
-// forAgent sets what connections inherit: no waiting for more to send. And it leaves a new connection to the
-// kernel until its first bytes are there, a second at most: accepting it before means waking up twice.
+// agentCongestion is how fast the proxy sends to the agent, who is behind a bridge of the same machine: as the
+// windows allow, by the way that every kernel has and lets everybody choose. A machine's own choice is made for the
+// internet. With BBR each packet has a timer, so that a tunnel carries two thirds of what it could (kernel 6.18).
+const agentCongestion = "reno"
+
+// forAgent sets what connections inherit: no waiting for more to send, and agentCongestion. And it leaves a new
+// connection to the kernel until its first bytes are there, a second at most: accepting it before means waking up
+// twice.
 func forAgent(_, _ string, c syscall.RawConn) error {
 	var err error
 	cerr := c.Control(func(fd uintptr) {
+		// Where a kernel refuses, the machine's choice remains: slower, not wrong.
+		_ = syscall.SetsockoptString(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CONGESTION, agentCongestion)
 		err = errors.Join(syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1),
 			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_DEFER_ACCEPT, 1))
 	})

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // dialled are both ends of a connection: what dialOut and what listen's Accept made.
@@ -104,6 +105,37 @@ func TestConnectionsHaveTheirOptions(t *testing.T) {
 	}
 	if len(seen) != 32 {
 		t.Errorf("32 tunnels ask at %d times", len(seen))
+	}
+}
+
+// TestCongestion: towards the agent, behind a bridge, the proxy sends as fast as the windows allow; on the way out the
+// machine's choice is kept, whichever it is.
+func TestCongestion(t *testing.T) {
+	machine, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in, _ := dialled(t)
+	for _, tt := range []struct {
+		c    *conn
+		want string
+	}{{in, "reno"}, {out, strings.TrimSpace(string(machine))}} {
+		raw, err := tt.c.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [16]byte // TCP_CA_NAME_MAX
+		size := uint32(len(got))
+		var errno syscall.Errno
+		if err := raw.Control(func(fd uintptr) {
+			_, _, errno = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_CONGESTION,
+				uintptr(unsafe.Pointer(&got)), uintptr(unsafe.Pointer(&size)), 0)
+		}); err != nil || errno != 0 {
+			t.Fatal(err, errno)
+		}
+		if name := strings.TrimRight(string(got[:size]), "\x00"); name != tt.want {
+			t.Errorf("%s sends to %s with %s, want %s", tt.c.LocalAddr(), tt.c.RemoteAddr(), name, tt.want)
+		}
 	}
 }
 
