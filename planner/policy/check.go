@@ -140,7 +140,11 @@ func checkInvocation(p parts) hcl.Diagnostics {
 		if err != nil {
 			at.fail(inv.User.Range, SummaryUser, "%s.", sentence(err.Error()))
 		} else if err := CheckUser(u, isWritable(p.phase)); err != nil {
-			at.fail(inv.User.Range, SummaryUserRoot, "phase.%s: %s.", p.phase.Name, err)
+			summary := SummaryUserRoot
+			if u.UID == ProxyUID {
+				summary = SummaryUser
+			}
+			at.fail(inv.User.Range, summary, "phase.%s: %s.", p.phase.Name, err)
 		}
 	}
 	if inv.Prompt.Set && !inv.Prompt.Unknown {

@@ -72,6 +72,10 @@ func TestMistakes(t *testing.T) {
 			SummaryUserRoot, "user 0", 73, "invocation.claude_fix", "the group changes nothing",
 		},
 		{
+			"the user of the proxies", func(s *hclspec.Spec) { invocationOf(s, "claude_fix").User = set("65531:1000", 73) },
+			SummaryUser, "the proxies run as", 73, "invocation.claude_fix", "what the kernel counts for each user is theirs",
+		},
+		{
 			"fewer tunnels than the proof opens", func(s *hclspec.Spec) { invocationOf(s, "codex_fix").Limits.Tunnels = set[int64](2, 75) },
 			SummaryTunnels, "at least 3", 75, "invocation.codex_fix", "the proof would be refused, and no run begin",
 		},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,11 +45,19 @@ func parseID(s string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// CheckUser refuses user 0 where the worktree is writable: even without capabilities it leaves
-// set-user-ID-root files behind on the host's file system.
+// ProxyUID is whom the proxies run as, and no agent. Some of what the kernel hands out is counted for each user of
+// the machine, in whatever container (watches of epoll, pages of pipes): an agent of the same number could use it up
+// and so keep the proxies of all invocations from new connections.
+const ProxyUID = 65531
+
+// CheckUser refuses whom the proxies run as, and user 0 where the worktree is writable: even without capabilities it
+// leaves set-user-ID-root files behind on the host's file system.
 func CheckUser(u User, writable bool) error {
-	if u.UID != 0 || !writable {
-		return nil
+	switch {
+	case u.UID == ProxyUID:
+		return fmt.Errorf("user %d is whom the proxies run as, and no agent may use up what the kernel grants them; set user = \"UID:GID\" with another UID", u.UID)
+	case u.UID == 0 && writable:
+		return errors.New("user 0 may not run where the worktree is writable: what it leaves there belongs to root on the host; set user = \"UID:GID\" with a UID above 0")
 	}
-	return fmt.Errorf("user 0 may not run where the worktree is writable: what it leaves there belongs to root on the host; set user = \"UID:GID\" with a UID above 0")
+	return nil
 }

@@ -22,13 +22,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/planner/policy"
 )
 
 // kindLock is the kind of the lock image and of the containers that are locks. They are in no plan.
 const kindLock planner.Kind = "lock"
 
 // proxyUser runs whatever runs from sandplan.image, unless a container says otherwise.
-const proxyUser = "65532:65532"
+var proxyUser = policy.User{UID: policy.ProxyUID, GID: policy.ProxyUID}.String()
 
 // ownImage is an image that this program makes by itself: no Dockerfile, no registry, no tag. Its
 // ID is the hash of its content, so it is known before the image exists, and is all of its
@@ -68,11 +69,11 @@ func newToolImage(b *binary) (*ownImage, error) {
 }
 
 // newLockImage is the image that locks are containers of. It holds no file at all: a lock is never
-// started.
+// started, and never changes: every version of this program with the same schema has the same one.
 func newLockImage(arch string) (*ownImage, error) {
 	return newOwnImage(arch, kindLock, v1.Config{
 		Entrypoint: []string{"/never-started"},
-		User:       proxyUser,
+		User:       "65532:65532",
 		WorkingDir: "/",
 	})
 }

@@ -222,6 +222,8 @@ func TestWorktreeUser(t *testing.T) {
 		{"somebody else's and writable", place{uid: 1000, gid: 1000, mode: dir | open}, "2000:2000", true, `set user = "1000:1000"`, true},
 		{"writable for the group", place{uid: 1000, gid: 50, mode: dir | 0o770}, "2000:50", true, "2000:50", false},
 		{"the owner counts, not the group", place{uid: 1000, gid: 50, mode: dir | 0o070}, "1000:50", true, "may not write", true},
+		{"the proxies' own", place{mode: dir | open}, "65531:1000", false, "whom the proxies run as", true},
+		{"the proxies' own, as its owner", place{uid: 65531, gid: 100, mode: dir | open}, "", true, "whom the proxies run as", true},
 		{"declared root in a writable phase", place{uid: 1000, gid: 1000, mode: dir | open}, "0:0", true, "user 0", true},
 	} {
 		w := worktree{place: tt.place}
