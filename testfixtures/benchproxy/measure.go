@@ -71,6 +71,7 @@ func rates(w *world, o options, t *table) error {
 // latencies are round trips of 64 bytes in a standing tunnel. One measurement gives both figures.
 func latencies(w *world, o options, t *table) error {
 	const trips = 1500
+	o.rounds *= 3 // a hundredth of the trips is few
 	return w.inTurn(o, t, []kind{{"round trip, p50", "µs", less}, {"round trip, p99", "µs", less}}, func(c contender) ([]float64, error) {
 		conn, err := w.ask(c, askEcho)
 		if err != nil {
