@@ -163,6 +163,7 @@ func (r *run) begin(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	r.record.begin(r.Now())
 	if err := r.gate(d); err != nil {
 		return err
 	}

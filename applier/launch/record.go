@@ -80,6 +80,7 @@ type record struct {
 	data   string // the data directory
 	dir    string // this record's
 	files  []*os.File
+	begun  *os.File // held while it goes on
 	failed error
 }
 
@@ -161,6 +162,9 @@ func (rec *record) create(name string, flag int) io.Writer {
 func (r *run) writeRecord() {
 	rec := r.record
 	if rec.dir == "" || r.compiled == nil {
+		if err := rec.forget(); err != nil {
+			r.unsettled = append(r.unsettled, err)
+		}
 		return
 	}
 	rec.Ended, rec.Egress = r.Now(), r.result.Egress
@@ -178,7 +182,7 @@ func (r *run) writeRecord() {
 	for _, f := range rec.files {
 		err = errors.Join(err, f.Close())
 	}
-	err = errors.Join(err, rec.write())
+	err = errors.Join(err, rec.write(), rec.letGo())
 	if err != nil {
 		r.unsettled = append(r.unsettled, fmt.Errorf("the record of the run is not whole: %w", err))
 	}
