@@ -33,6 +33,7 @@ type tunnel struct {
 	down    int64
 
 	opening     bool
+	begunTLS    bool    // what came where a hello must stand began as one
 	helloLength int     // of what was read as the hello; bytes may have come behind it
 	buf         *[]byte // of the pool, for head and hello, nil from the relay's first byte on
 }
@@ -250,6 +251,7 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 		buf = buf[:len(buf)+n]
 		h := hello.Read(buf, l.HelloBytes)
 		t.sni = h.Name
+		t.begunTLS = len(buf) > 0 && h.Reason != reason.NotTLS
 		switch {
 		case h.Reason != reason.None:
 			return nil, h.Reason, nil
@@ -286,14 +288,19 @@ func (t *tunnel) refuseWith(why reason.Reason, err error) {
 	t.server.drain(t.client)
 }
 
-// drop ends a tunnel whose hello was refused. Nothing of it was forwarded.
+// drop ends a tunnel whose hello was refused. Nothing of it was forwarded. Whatever is wrong with it, who began to
+// speak TLS and is still there is told so in TLS.
 func (t *tunnel) drop(why reason.Reason, err error) {
 	t.decide(Refuse, why, err)
-	switch why {
-	case reason.SNIMissing, reason.SNIDiffers, reason.ECH, reason.HelloMalformed, reason.HelloTooLarge:
-		if _, err := t.client.Write(tlsAlert); err == nil {
-			t.server.drain(t.client)
-		}
+	if !t.begunTLS || why == reason.HelloMissing {
+		return
+	}
+	// The time of the answer may be over when a hello took all of its own.
+	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
+		return
+	}
+	if _, err := t.client.Write(tlsAlert); err == nil {
+		t.server.drain(t.client)
 	}
 }
 
