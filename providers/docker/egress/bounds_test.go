@@ -96,6 +96,11 @@ func TestFourAddressesAtMost(t *testing.T) {
 	}
 }
 
+// halved is a connection whose other direction stays open when one is closed.
+type halved struct{ net.Conn }
+
+func (halved) CloseWrite() error { return nil }
+
 // TestRefusalTakesNoTime runs where time passes only when everybody waits: the answer is there before that, and the
 // connection ends within a second, whatever its client does.
 func TestRefusalTakesNoTime(t *testing.T) {
@@ -115,7 +120,7 @@ func TestRefusalTakesNoTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			start, done := time.Now(), make(chan struct{})
-			go func() { s.handle(t.Context(), inner); close(done) }()
+			go func() { s.handle(t.Context(), halved{inner}); close(done) }()
 			if _, err := io.WriteString(client, c.send); err != nil {
 				t.Fatal(err)
 			}

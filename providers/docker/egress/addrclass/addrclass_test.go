@@ -64,3 +64,74 @@ func FuzzPublicIsPublic(f *testing.F) {
 		}
 	})
 }
+
+// TestMostSpecificReason: rows that lie in wider ones, and edges of rows. Without a row its addresses would be refused
+// all the same, for a reason that is not theirs, or not at all.
+func TestMostSpecificReason(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		addr   string
+		want   reason.Reason
+		reason string
+	}{
+		{"169.254.170.23", reason.Metadata, "in link-local"},
+		{"169.254.170.2", reason.Metadata, "in link-local"},
+		{"169.254.169.254", reason.Metadata, "in link-local"},
+		{"169.254.170.3", reason.LinkLocal, "beside it"},
+		{"168.63.129.16", reason.Metadata, "a public number"},
+		{"168.63.129.15", reason.None, "beside it"},
+		{"168.63.129.17", reason.None, "beside it"},
+		{"100.100.100.200", reason.Metadata, "in CGNAT"},
+		{"100.100.100.199", reason.CGNAT, "beside it"},
+		{"192.0.0.192", reason.Metadata, "in the protocol assignments"},
+		{"192.0.0.170", reason.Reserved, "beside it"},
+		{"fd00:ec2::23", reason.Metadata, "in the unique local ones"},
+		{"fd00:ec3::254", reason.Private, "beside it"},
+		{"fd20:ce::254", reason.Metadata, "in the unique local ones"},
+		{"fd20:ce::255", reason.Private, "beside it"},
+		{"fd00:42::42", reason.Metadata, "in the unique local ones"},
+		{"fd00:42::43", reason.Private, "beside it"},
+		{"fe80::a9fe:a9fe", reason.Metadata, "in link-local"},
+		{"fe80::a9fe:a9ff", reason.LinkLocal, "beside it"},
+		{"::1", reason.Loopback, "in the compatible ones"},
+		{"::", reason.Unspecified, "in the compatible ones"},
+		{"::2", reason.Mapped, "beside them"},
+		{"::ffff:0:8.8.8.8", reason.Mapped, "translated, beyond what has been given out"},
+		{"::8.8.8.8", reason.Mapped, "compatible, beyond what has been given out"},
+		{"64:ff9b::8.8.8.8", reason.NAT64, "beyond what has been given out"},
+		{"64:ff9b:1:ffff::1", reason.NAT64, "beyond what has been given out"},
+		{"2001:0:ffff::1", reason.Teredo, "in the protocol assignments"},
+		{"2001:2:0:ffff::1", reason.Benchmarking, "in the protocol assignments"},
+		{"2001:2:1::1", reason.Reserved, "beside it"},
+		{"2001:1ff:ffff::1", reason.Reserved, "the last of the protocol assignments"},
+		{"2001:200::1", reason.None, "the first behind them"},
+		{"2001:db8:ffff::1", reason.Documentation, "behind them"},
+		{"2001:db9::1", reason.None, "beside it"},
+		{"2003::1", reason.None, "beside 6to4"},
+		{"2620:4f:8000:ffff::1", reason.Reserved, "the last"},
+		{"2620:4f:8001::1", reason.None, "beside it"},
+		{"3fff:fff::1", reason.Documentation, "the last"},
+		{"3ffe::1", reason.None, "beside it"},
+		{"255.255.255.255", reason.Broadcast, "in the reserved ones"},
+		{"255.255.255.254", reason.Reserved, "beside it"},
+		{"240.0.0.0", reason.Reserved, "the first"},
+		{"239.255.255.255", reason.Multicast, "beside it"},
+		{"192.0.1.0", reason.None, "behind the protocol assignments"},
+		{"192.31.195.255", reason.None, "before AS112"},
+		{"192.31.197.0", reason.None, "behind AS112"},
+		{"192.52.194.0", reason.None, "behind AMT"},
+		{"192.88.98.255", reason.None, "before the relays"},
+		{"192.88.100.0", reason.None, "behind the relays"},
+		{"192.175.49.0", reason.None, "behind AS112"},
+		{"198.51.101.0", reason.None, "behind the documentation's"},
+		{"203.0.112.255", reason.None, "before the documentation's"},
+		{"203.0.114.0", reason.None, "behind the documentation's"},
+		{"fec0::1", reason.Private, "site-local, beyond what has been given out"},
+		{"fe00::1", reason.Reserved, "beyond what has been given out"},
+		{"ff0e::1", reason.Multicast, "global multicast, beyond what has been given out"},
+	} {
+		if got := (Classifier{}).Check(netip.MustParseAddr(tt.addr)); got != tt.want {
+			t.Errorf("%s: %q, want %q (%s)", tt.addr, got, tt.want, tt.reason)
+		}
+	}
+}
