@@ -52,21 +52,21 @@ func (t *tunnel) run(ctx context.Context) {
 		return // the shim looks every second whether the proxy still answers: nothing to tell
 	}
 	if why != reason.None {
-		t.refuse(why)
+		t.refuse(ctx, why, nil)
 		return
 	}
 	if why := t.allow(); why != reason.None {
-		t.refuse(why)
+		t.refuse(ctx, why, nil)
 		return
 	}
 	addrs, why, err := t.resolve(ctx)
 	if why != reason.None {
-		t.refuseWith(why, err)
+		t.refuse(ctx, why, err)
 		return
 	}
 	upstream, why, err := t.connect(ctx, addrs)
 	if why != reason.None {
-		t.refuseWith(why, err)
+		t.refuse(ctx, why, err)
 		return
 	}
 	defer t.server.open.close(upstream)
@@ -85,7 +85,7 @@ func (t *tunnel) run(ctx context.Context) {
 		return
 	}
 	if why != reason.None {
-		t.drop(why, err)
+		t.drop(ctx, why, err)
 		return
 	}
 	// From here on nothing has a deadline: a stream may be silent for as long as the run lasts.
@@ -107,12 +107,16 @@ func (t *tunnel) opened() {
 }
 
 // gone tells of a tunnel that ended around its answer: whatever was answered stands in the log.
-func (t *tunnel) gone(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		t.decide(Refuse, reason.Stopping, nil)
-		return
+func (t *tunnel) gone(ctx context.Context, err error) { t.drop(ctx, reason.HelloMissing, err) }
+
+// cutShort says that what looks like a fault of the agent's, or of the way out, is the run's end: that closes
+// connections and ends lookups and dials wherever they are.
+func cutShort(ctx context.Context, why reason.Reason) bool {
+	switch why {
+	case reason.HeadIncomplete, reason.LookupFailed, reason.DialFailed, reason.HelloMissing:
+		return ctx.Err() != nil
 	}
-	t.decide(Refuse, reason.HelloMissing, err)
+	return false
 }
 
 // release gives the buffer back, of which nothing is used any more.
@@ -165,16 +169,16 @@ func (t *tunnel) allow() (why reason.Reason) {
 	if t.target, why = hostport.Parse(t.raw); why != reason.None {
 		return why
 	}
+	d := t.server.acl.Decide(t.target)
+	if !d.Allowed() {
+		return d.Reason // before what is used up: no larger bound would let it through
+	}
+	t.rule = d.Rule
 	for _, b := range []*budget{&t.server.up, &t.server.down} {
 		if b.spent() {
 			return b.why
 		}
 	}
-	d := t.server.acl.Decide(t.target)
-	if !d.Allowed() {
-		return d.Reason
-	}
-	t.rule = d.Rule
 	return reason.None
 }
 
@@ -273,9 +277,11 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 }
 
 // refuse answers a request that opens no tunnel.
-func (t *tunnel) refuse(why reason.Reason) { t.refuseWith(why, nil) }
-
-func (t *tunnel) refuseWith(why reason.Reason, err error) {
+func (t *tunnel) refuse(ctx context.Context, why reason.Reason, err error) {
+	if cutShort(ctx, why) {
+		t.decide(Refuse, reason.Stopping, nil)
+		return // no answer of this run's would be true of the next one
+	}
 	t.decide(Refuse, why, err)
 	cfg := t.server.cfg
 	body := cfg.refusal(why, t.raw, t.server.acl.Targets())
@@ -290,7 +296,11 @@ func (t *tunnel) refuseWith(why reason.Reason, err error) {
 
 // drop ends a tunnel whose hello was refused. Nothing of it was forwarded. Whatever is wrong with it, who began to
 // speak TLS and is still there is told so in TLS.
-func (t *tunnel) drop(why reason.Reason, err error) {
+func (t *tunnel) drop(ctx context.Context, why reason.Reason, err error) {
+	if cutShort(ctx, why) {
+		t.decide(Refuse, reason.Stopping, nil)
+		return
+	}
 	t.decide(Refuse, why, err)
 	if !t.begunTLS || why == reason.HelloMissing {
 		return

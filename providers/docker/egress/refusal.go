@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
@@ -37,51 +38,73 @@ func passing(r reason.Reason) bool {
 	return code == 429 || code == 502 || code == 503
 }
 
-// refusal is what the agent reads. Who is refused for the number of its tunnels reads the number, and where another
-// one can be declared: the request was never looked at, so that the hosts are no part of it.
+// refusal is what the agent reads. On a bare 403 agents look for a way round, so it says which rule it was, where
+// that stands, and that there is no other way.
 func (c *Config) refusal(r reason.Reason, target string, allowed []string) string {
-	var what string
-	var limit int
-	switch r {
-	case reason.TooManyTunnels:
-		what, limit = "limits.tunnels", c.Limits.Tunnels
-	case reason.TooManyPerSecond:
-		what, limit = "limits.tunnels_per_second", c.Limits.TunnelsPerSecond
-	default:
-		return refusalText(r, target, c.Declaration, allowed)
-	}
-	return refusalText(r, target, c.Declaration, allowed) + fmt.Sprintf("The rule is %s of %s, which allows %d. "+
-		"Only whoever changes it in the sandplan configuration can raise it.\n", what, c.Invocation, limit)
-}
-
-// refusalText is what the agent reads. On a bare 403 agents look for a way round, so it says which
-// rule it was, where that stands, and that there is no other way.
-func refusalText(r reason.Reason, target, declaration string, allowed []string) string {
 	if target == "" {
 		target = "the request"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "sandplan refused %s: %s (%s).\n", target, r.Text(), r)
-	if passing(r) {
-		b.WriteString("This may pass: try again later, a few times at most.\n")
-		return b.String()
+	limit, allows := c.limitOf(r)
+	code, _ := statusOf(r)
+	switch {
+	case code == 502:
+		fmt.Fprintf(&b, "%s allows it; what failed is outside of this sandbox: the host, its name servers, or the way there.\n", c.Declaration)
+	case limit != "":
+		fmt.Fprintf(&b, "The rule is %s of %s, which allows %s.\n", limit, c.Invocation, allows)
+	default:
+		fmt.Fprintf(&b, "The rule is %s, which allows: %s.\n", c.Declaration, strings.Join(allowed, ", "))
 	}
-	fmt.Fprintf(&b, "The rule is %s, which allows: %s.\n", declaration, strings.Join(allowed, ", "))
-	fmt.Fprintf(&b, "Do not retry, and do not look for another way: this sandbox has none. "+
-		"Only whoever changes %s in the sandplan configuration can open one.\n", declaration)
-	return b.String()
+	if passing(r) {
+		b.WriteString("This may pass: do not retry now, try again later, a few times at most.")
+	} else {
+		b.WriteString("Do not retry, and do not look for another way: this sandbox has none.")
+	}
+	switch {
+	case limit != "":
+		b.WriteString(" Only whoever changes it in the sandplan configuration can raise it.")
+	case code != 502:
+		fmt.Fprintf(&b, " Only whoever changes %s in the sandplan configuration can open one.", c.Declaration)
+	}
+	return b.String() + "\n"
+}
+
+// limitOf is the limit of the invocation that a refusal comes from, and what it allows. The hosts are no part of it:
+// none that is declared besides would change anything.
+func (c *Config) limitOf(r reason.Reason) (name, allows string) {
+	switch r {
+	case reason.TooManyTunnels:
+		return "limits.tunnels", strconv.Itoa(c.Limits.Tunnels)
+	case reason.TooManyPerSecond:
+		return "limits.tunnels_per_second", strconv.Itoa(c.Limits.TunnelsPerSecond)
+	case reason.UploadLimit:
+		return "limits.upload", bytesText(c.Limits.UploadBytes)
+	case reason.DownloadLimit:
+		return "limits.download", bytesText(c.Limits.DownloadBytes)
+	}
+	return "", ""
+}
+
+// bytesText is a number of bytes as a declaration writes it.
+func bytesText(n int64) string {
+	unit := 0
+	for ; n > 0 && n%1024 == 0 && unit < 4; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatInt(n, 10) + [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit]
 }
 
 // response is a complete HTTP response. The reason stands in the status line too: many clients show
 // nothing else of a proxy's answer.
 func response(r reason.Reason, body string) []byte {
 	code, phrase := statusOf(r)
-	hint := ""
-	if !passing(r) {
-		hint = ", do not retry"
+	hint := "do not retry"
+	if passing(r) {
+		hint = "do not retry now"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s (sandplan: %s%s)\r\n", code, phrase, r, hint)
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s (sandplan: %s, %s)\r\n", code, phrase, r, hint)
 	if code == 405 {
 		b.WriteString("Allow: CONNECT\r\n")
 	}

@@ -254,11 +254,11 @@ func (s *server) handle(ctx context.Context, conn net.Conn) {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		s.turnAway(t, reason.TooManyTunnels)
+		s.turnAway(ctx, t, reason.TooManyTunnels)
 		return
 	}
 	if !s.rate.take() {
-		s.turnAway(t, reason.TooManyPerSecond)
+		s.turnAway(ctx, t, reason.TooManyPerSecond)
 		return
 	}
 	t.run(ctx)
@@ -269,11 +269,11 @@ func (s *server) handle(ctx context.Context, conn net.Conn) {
 const freeLooks = 4
 
 // turnAway refuses a connection for how many there are, unless it only looked.
-func (s *server) turnAway(t *tunnel, why reason.Reason) {
+func (s *server) turnAway(ctx context.Context, t *tunnel, why reason.Reason) {
 	if t.client.over() && s.looks.take() {
 		return
 	}
-	t.refuse(why)
+	t.refuse(ctx, why, nil)
 }
 
 // spare gives back what a connection took that only looked.

@@ -68,7 +68,7 @@ const (
 // What is wrong on the way out.
 const (
 	LookupFailed Reason = "lookup_failed"
-	NoAddress    Reason = "no_address" // the name exists and has none
+	NoAddress    Reason = "no_address" // the name does not exist, or has none
 	DialFailed   Reason = "dial_failed"
 )
 
@@ -143,7 +143,7 @@ var text = map[Reason]string{
 	OwnNetwork:    "the name has an address on the proxy's own networks",
 
 	LookupFailed: "the name could not be looked up",
-	NoAddress:    "the name has no IPv4 address",
+	NoAddress:    "the name does not exist, or has no IPv4 address",
 	DialFailed:   "the host could not be reached",
 
 	NotTLS:         "the tunnel does not begin with TLS",
