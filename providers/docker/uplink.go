@@ -41,6 +41,9 @@ func (d desiredUplink) create(ctx context.Context, e *Engine, labels map[string]
 	}
 	// After the network: engine 28 loads the kernel's module only when a network asks for it.
 	if v := readSetting(e.options.Kernel, netfilterPath); v != json.Number("1") {
+		if v == nil {
+			v = "missing"
+		}
 		return id, fmt.Errorf("bridge netfilter is off on this machine (%s is %v), so the engine cannot keep containers on "+
 			"the uplink apart; run \"modprobe br_netfilter\" and \"sysctl -w net.bridge.bridge-nf-call-iptables=1\"", netfilterPath, v)
 	}
