@@ -33,6 +33,7 @@ type tunnel struct {
 	down    int64
 
 	opening     bool
+	early       bool    // something came with the request, behind it
 	begunTLS    bool    // what came where a hello must stand began as one
 	helloLength int     // of what was read as the hello; bytes may have come behind it
 	buf         *[]byte // of the pool, for head and hello, nil from the relay's first byte on
@@ -127,11 +128,22 @@ func (t *tunnel) release() {
 	}
 }
 
-// readHead reads the request and nothing behind it.
+// readHead reads the request. Whoever asks for another method than CONNECT is told that, whatever else is wrong.
 func (t *tunnel) readHead() reason.Reason {
+	b, why := t.scanHead()
+	r := head.Begin(b)
+	t.raw = r.Target
+	if why != reason.None && r.Method != "" && r.Method != "CONNECT" {
+		return reason.NotConnect
+	}
+	return why
+}
+
+// scanHead returns what it has read of the request, and nothing that stands behind it.
+func (t *tunnel) scanHead() ([]byte, reason.Reason) {
 	l := t.server.cfg.Limits
 	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HeadMS))); err != nil {
-		return reason.HeadIncomplete
+		return nil, reason.HeadIncomplete
 	}
 	buf := (*t.buf)[:0] // append moves it where a limit is larger
 	for {
@@ -144,22 +156,19 @@ func (t *tunnel) readHead() reason.Reason {
 		end, why := head.Scan(buf, seen)
 		switch {
 		case why != reason.None:
-			return why
+			return buf, why
+		case end > l.HeadBytes || end == 0 && len(buf) > l.HeadBytes:
+			return buf, reason.HeadTooLarge
 		case end > 0:
-			req, why := head.Parse(buf[:end])
-			t.raw = req.Target
-			if why == reason.None && end < len(buf) {
-				return reason.EarlyData
-			}
-			return why
-		case len(buf) > l.HeadBytes:
-			return reason.HeadTooLarge
+			t.early = end < len(buf)
+			_, why := head.Parse(buf[:end])
+			return buf[:end], why
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return reason.HeadTooSlow
+			return buf, reason.HeadTooSlow
 		case err != nil && len(buf) == 0:
-			return reason.Unused
+			return buf, reason.Unused
 		case err != nil:
-			return reason.HeadIncomplete
+			return buf, reason.HeadIncomplete
 		}
 	}
 }
@@ -174,6 +183,9 @@ func (t *tunnel) allow() (why reason.Reason) {
 		return d.Reason // before what is used up: no larger bound would let it through
 	}
 	t.rule = d.Rule
+	if t.early {
+		return reason.EarlyData
+	}
 	for _, b := range []*budget{&t.server.up, &t.server.down} {
 		if b.spent() {
 			return b.why
@@ -284,7 +296,7 @@ func (t *tunnel) refuse(ctx context.Context, why reason.Reason, err error) {
 	}
 	t.decide(Refuse, why, err)
 	cfg := t.server.cfg
-	body := cfg.refusal(why, t.raw, t.server.acl.Targets())
+	body := cfg.refusal(why, hostport.Shown(t.raw), t.server.acl.Targets())
 	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(cfg.Limits.HeadMS))); err != nil {
 		return
 	}
@@ -341,7 +353,7 @@ func (t *tunnel) entry(ev Event, why reason.Reason, err error) Entry {
 		SNI: clip(t.sni), Up: t.up, Down: t.down, DurationMS: t.server.world.now().Sub(t.start).Milliseconds(),
 	}
 	if e.Host == "" {
-		e.Host = clip(t.raw)
+		e.Host = clip(hostport.Shown(t.raw))
 	}
 	if t.address.IsValid() {
 		e.Address = t.address.String()

@@ -78,3 +78,25 @@ func TestUsedUpBytesAreTheInvocations(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedURLIsNoSecretInTheLog: who takes the proxy for one of the web sends passwords, paths and queries.
+func TestRefusedURLIsNoSecretInTheLog(t *testing.T) {
+	p := startProxy(t, testConfig(), "")
+	for send, host := range map[string]string{
+		"GET http://user:hunter2@evil.example/hunter2?token=hunter2 HTTP/1.1\r\nHost: evil.example\r\n\r\n":                "evil.example",
+		"CONNECT user:hunter2@evil.example:443 HTTP/1.1\r\nHost: user:hunter2@evil.example:443\r\n\r\n":                    "evil.example:443",
+		"CONNECT https://hunter2@evil.example/hunter2 HTTP/1.0\r\n\r\n":                                                    "evil.example",
+		"GET /hunter2?token=hunter2 HTTP/1.1\r\nHost: evil.example\r\n\r\n":                                                "the request",
+		"GET http://user:hun/ter2hunter2@evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n":                             "the request",
+		"POST http://user:hunter2@other.example:8080/ HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 9000) + "\r\n\r\n": "other.example:8080",
+	} {
+		_, body := p.ask(send)
+		if !strings.HasPrefix(body, "sandplan refused "+host+": ") || strings.Contains(body, "hunter2") {
+			t.Errorf("%.60q is answered with\n%s", send, body)
+		}
+	}
+	p.server.log.End("over")
+	if log := string(p.log.bytes()); strings.Contains(log, "hunter2") || !strings.Contains(log, `"host":"evil.example"`) {
+		t.Errorf("the log says\n%s", log)
+	}
+}

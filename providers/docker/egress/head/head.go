@@ -48,6 +48,21 @@ func Scan(b []byte, from int) (n int, why reason.Reason) {
 	return 0, reason.None
 }
 
+// Begin reads what a request begins with, however much of it has come and whatever is wrong behind that: its method
+// when a blank stands behind it, and its target when that is whole.
+func Begin(b []byte) (r Request) {
+	line, _, ended := strings.Cut(strings.ReplaceAll(string(b), "\n", "\r"), "\r")
+	words := strings.SplitN(line, " ", 3)
+	if len(words) < 2 || !isToken(words[0]) {
+		return r
+	}
+	r.Method = words[0]
+	if (len(words) == 3 || ended) && isVisible(words[1]) {
+		r.Target = words[1]
+	}
+	return r
+}
+
 // Parse reads a complete head, as long as Scan said. The method is looked at before anything else, so
 // that whatever is no CONNECT is told so.
 func Parse(b []byte) (Request, reason.Reason) {
@@ -74,15 +89,15 @@ func Parse(b []byte) (Request, reason.Reason) {
 }
 
 func parseRequestLine(line string) (r Request, version string, why reason.Reason) {
+	if r := Begin([]byte(line)); r.Method != "" && r.Method != "CONNECT" {
+		return r, "", reason.NotConnect
+	}
 	parts := strings.Split(line, " ")
 	if len(parts) != 3 || !isToken(parts[0]) || !isVisible(parts[1]) {
 		return Request{}, "", reason.BadRequestLine
 	}
 	r = Request{Method: parts[0], Target: parts[1]}
-	switch {
-	case r.Method != "CONNECT":
-		return r, "", reason.NotConnect
-	case parts[2] != "HTTP/1.1" && parts[2] != "HTTP/1.0":
+	if parts[2] != "HTTP/1.1" && parts[2] != "HTTP/1.0" {
 		return r, "", reason.BadVersion
 	}
 	return r, parts[2], reason.None
@@ -122,10 +137,10 @@ func checkFields(lines []string, target, version string) reason.Reason {
 	return reason.None
 }
 
-// sameHost: Host repeats the target; Node leaves out the port where it is the scheme's own.
+// sameHost: Host repeats the target; Node leaves out the port where it is a scheme's own, that of https or of http.
 func sameHost(host, target string) bool {
 	name, port, _ := strings.Cut(target, ":")
-	return host == target || (host == name && port == "443")
+	return host == target || host == name && (port == "443" || port == "80")
 }
 
 // isToken: what RFC 9110 allows in a method or a field's name.

@@ -28,7 +28,10 @@ func TestParse(t *testing.T) {
 		{"blanks around a value", field("X: \t a b \t"), "", "RFC 9110 allows them"},
 		{"bytes above ASCII in a value", field("X: \xff\xfe"), "", "obs-text"},
 
-		{"Host without another port", "CONNECT a.example:80 HTTP/1.1\r\nHost: a.example\r\n\r\n", reason.HostDiffers, "only 443 goes without saying"},
+		{"Host without another port", "CONNECT a.example:8080 HTTP/1.1\r\nHost: a.example\r\n\r\n", reason.HostDiffers, "only a scheme's own goes without saying"},
+		{"Host with the other scheme's port", "CONNECT a.example:80 HTTP/1.1\r\nHost: a.example:443\r\n\r\n", reason.HostDiffers, "what is said must be the same"},
+		{"Host with another name, without a port", "CONNECT a.example:80 HTTP/1.1\r\nHost: b.example\r\n\r\n", reason.HostDiffers, "another name"},
+		{"Host without the port, with its colon", "CONNECT a.example:80 HTTP/1.1\r\nHost: a.example:\r\n\r\n", reason.HostDiffers, "one spelling"},
 		{"empty Host", "CONNECT " + ok + " HTTP/1.1\r\nHost:\r\n\r\n", reason.HostDiffers, "names nothing"},
 		{"Host in capitals", "CONNECT " + ok + " HTTP/1.1\r\nHost: A.example:443\r\n\r\n", reason.HostDiffers, "one spelling"},
 		{"Hosts in two cases", field("HOST: " + ok), reason.HostTwice, "names of fields have no case"},
@@ -61,6 +64,38 @@ func TestParse(t *testing.T) {
 		}
 		if tt.why == reason.None && (r.Method != "CONNECT" || r.Target != ok) {
 			t.Errorf("%s: %+v", tt.name, r)
+		}
+	}
+}
+
+// TestOwnPortGoesWithoutSaying: Node's fetch leaves out the port of http as it does that of https.
+func TestOwnPortGoesWithoutSaying(t *testing.T) {
+	for _, port := range []string{"443", "80"} {
+		r, why := Parse([]byte("CONNECT a.example:" + port + " HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n"))
+		if why != reason.None || r.Target != "a.example:"+port {
+			t.Errorf("%s: %+v, %q", port, r, why)
+		}
+	}
+}
+
+func TestBegin(t *testing.T) {
+	for _, tt := range []struct{ in, method, target, reason string }{
+		{"GET http://a/ HTTP/1.1\r\n", "GET", "http://a/", "both"},
+		{"GET http://user:pass", "GET", "", "half a target tells the half that no log may have"},
+		{"GET http://a/\r\n", "GET", "http://a/", "HTTP/0.9"},
+		{"GET /\nHost: b c", "GET", "/", "a bare line feed ends a line to whoever sends it"},
+		{"GET  / HTTP/1.1", "GET", "", "an empty target"},
+		{"GET \x00", "GET", "", "nothing that can be told"},
+		{"GET", "", "", "GETS may follow"},
+		{"GET\r\nHost: b", "", "", "no blank in the line"},
+		{"\r\nGET /", "", "", "nothing is skipped"},
+		{"\x16\x03\x01 ", "", "", "no token"},
+		{" GET /", "", "", "no token"},
+		{"CONNECT a:1 HTTP", "CONNECT", "a:1", "the one that is known"},
+		{"", "", "", "nothing"},
+	} {
+		if r := Begin([]byte(tt.in)); r.Method != tt.method || r.Target != tt.target {
+			t.Errorf("%q: %+v, want %q and %q (%s)", tt.in, r, tt.method, tt.target, tt.reason)
 		}
 	}
 }
@@ -104,7 +139,7 @@ func FuzzParse(f *testing.F) {
 		if std.Method != "CONNECT" || std.RequestURI != r.Target || std.ContentLength > 0 || len(std.TransferEncoding) > 0 {
 			t.Fatalf("%q is %+v here and %s %s with %d bytes of body there", b, r, std.Method, std.RequestURI, std.ContentLength)
 		}
-		if std.Host != r.Target && std.Host != "" && std.Host+":443" != r.Target {
+		if std.Host != r.Target && std.Host != "" && std.Host+":443" != r.Target && std.Host+":80" != r.Target {
 			t.Fatalf("%q is for %s here and for %s there", b, r.Target, std.Host)
 		}
 	})

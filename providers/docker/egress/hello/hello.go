@@ -100,6 +100,9 @@ func reassemble(b []byte, limit int) (message []byte, used int, why reason.Reaso
 			return nil, 0, reason.None
 		}
 		used += recordHeader + length
+		if used > limit {
+			return nil, 0, reason.HelloTooLarge
+		}
 		if len(message) == want {
 			return message, used, reason.None
 		}

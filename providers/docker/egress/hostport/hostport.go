@@ -116,3 +116,25 @@ func isNumber(l string) bool {
 	}
 	return strings.Trim(l, digits) == ""
 }
+
+// Shown is what may be told of a target as it was asked for: its host and port. Whatever takes the proxy for one of
+// the web sends whole URLs, with passwords, paths and queries that belong in no log. It is for people alone: nothing
+// is decided by it.
+func Shown(s string) string {
+	const behind = `/?#\`
+	if i := strings.Index(s, "://"); i >= 0 && !strings.ContainsAny(s[:i], behind+"@") {
+		s = s[i+len("://"):]
+	}
+	rest := ""
+	if i := strings.IndexAny(s, behind); i >= 0 {
+		s, rest = s[:i], s[i:]
+	}
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		return s[i+1:]
+	}
+	// A password that holds a slash and is not encoded looks like a port with a path behind it.
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && rest != "" && strings.Trim(s[i+1:], "0123456789") != "" {
+		return ""
+	}
+	return s
+}

@@ -111,3 +111,46 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestShownIsHostAndPort(t *testing.T) {
+	for _, tt := range []struct{ in, want, reason string }{
+		{"a.example:443", "a.example:443", "what may be asked for is told as it stands"},
+		{"a.example:+443", "a.example:+443", "and so is a port that is none"},
+		{"[::1]:443", "[::1]:443", "and an address"},
+		{"http://a.example/", "a.example", "a URL"},
+		{"http://user:hunter2@a.example:8080/path?token=s3cret#frag", "a.example:8080", "a URL with all that it can have"},
+		{"http://user:hun@ter2@a.example/", "a.example", "an at sign in the password"},
+		{"http://user:hun/ter2@a.example/", "", "a slash in the password: nothing, rather than half of it"},
+		{"http://token@a.example", "a.example", "a token for a user"},
+		{"user:hunter2@a.example:443", "a.example:443", "no scheme"},
+		{"http:user:hunter2@a.example", "a.example", "no slashes"},
+		{"//user:hunter2@a.example/x", "", "no scheme, slashes"},
+		{"http://registry.example/@types/node", "registry.example", "an at sign in the path"},
+		{"http://a.example?token=s3cret", "a.example", "a query without a path"},
+		{"http://a.example\\@evil.example", "a.example", "a backslash is a slash to browsers"},
+		{"/path?token=s3cret", "", "a path alone"},
+		{"/path?back=http://user:hunter2@a.example", "", "a URL inside a query"},
+		{"a.example:443/path?token=s3cret", "a.example:443", "a path behind a port"},
+		{"*", "*", "OPTIONS"},
+		{"", "", "nothing"},
+	} {
+		if got := Shown(tt.in); got != tt.want {
+			t.Errorf("%q is told as %q, want %q (%s)", tt.in, got, tt.want, tt.reason)
+		}
+	}
+}
+
+// FuzzShown: what can be a target is told whole, and nothing behind a host ever is.
+func FuzzShown(f *testing.F) {
+	f.Add("a.example:443")
+	f.Add("http://user:hunter2@a.example:8080/path?token=s3cret#frag")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Shown(s)
+		if _, why := Parse(s); why == "" && got != s {
+			t.Errorf("%q is told as %q", s, got)
+		}
+		if strings.ContainsAny(got, `/?#\@`) {
+			t.Errorf("%q is told as %q", s, got)
+		}
+	})
+}
