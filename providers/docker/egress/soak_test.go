@@ -25,7 +25,7 @@ const (
 )
 
 // TestSoak keeps idle tunnels open while others half-close, reset, are reset, carry bulk to readers that are slow,
-// or are refused. Nothing may grow meanwhile, and in the end it wants everything back: goroutines,
+// begin with a hello, a second one or a wrong one, or are refused. Nothing may grow meanwhile, and in the end it wants everything back: goroutines,
 // descriptors, memory. SANDPLAN_SOAK=10m makes it long, with 5,000 idle tunnels (three descriptors each).
 func TestSoak(t *testing.T) {
 	length, idle := 500*time.Millisecond, 50
@@ -105,11 +105,12 @@ func startSoak(t *testing.T, idle int) (addr string, stop func()) {
 	echo, stopEcho := startEcho(t)
 	odd, stopOdd := startOdd(t)
 	cfg := plainConfig()
-	for _, port := range []int{soakResets, soakQuiet} {
+	for _, port := range []int{soakResets, soakQuiet, soakSecure} {
 		h := cfg.Hosts[0]
-		h.Port = port
+		h.Port, h.TLS = port, port == soakSecure
 		cfg.Hosts = append(cfg.Hosts, h)
 	}
+	cfg.Limits.HelloMS = 10 * patience.Milliseconds() // a client who is slow is none that says nothing
 	cfg.Limits.Tunnels, cfg.Limits.TunnelsPerSecond, cfg.Limits.UploadBytes, cfg.Limits.LogBytes = idle+1000, 1<<20, 0, 1<<40
 	dial, to := dialOut(), netip.MustParseAddrPort(echo)
 	s, err := newServer(cfg, world{
@@ -158,6 +159,7 @@ func startOdd(t *testing.T) (at map[uint16]netip.AddrPort, stop func()) {
 			_ = c.CloseWrite()
 			_, _ = io.Copy(io.Discard, struct{ io.Reader }{c})
 		},
+		soakSecure: soakVendor(t),
 	} {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
@@ -226,7 +228,7 @@ func soakOnce(t *testing.T, addr string, r *rand.Rand) {
 		c.Close()
 		return
 	}
-	port := []int{443, 443, 443, 443, soakResets, soakQuiet}[r.IntN(6)]
+	port := []int{443, 443, 443, 443, soakResets, soakQuiet, soakSecure, soakSecure}[r.IntN(8)]
 	c := soakTunnel(t, addr, port)
 	if c == nil {
 		return
@@ -245,6 +247,8 @@ func soakOnce(t *testing.T, addr string, r *rand.Rand) {
 		if _, err := c.Write(make([]byte, r.IntN(64<<10))); err != nil {
 			t.Errorf("to a server that has nothing to say: %v", err)
 		}
+	case soakSecure:
+		soakTLS(t, c, r)
 	default:
 		soakEcho(t, c, r)
 	}
