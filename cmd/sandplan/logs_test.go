@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sandplan/sandplan/applier/launch"
+	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/providers/docker/egress"
 )
 
@@ -21,22 +25,84 @@ const (
 	logEnd    = `{"seq":4,"time":"2026-01-02T03:04:16Z","event":"end","invocation":"invocation.a","up":517,"down":20000,"duration_ms":0,"error":"asked to stop","counts":{"allowed":1,"host_not_declared":12,"too_many_tunnels":3}}`
 )
 
-// logRun writes the record of a run; without an invocation it is one that goes on.
-func logRun(t *testing.T, dir, id, invocation string, lines ...string) string {
+// What a run has beside its log.
+type logState int
+
+const (
+	recorded   logState = iota // its record
+	running                    // what it wrote when it began, and somebody who holds that
+	killed                     // the same, and nobody who holds it
+	unnamed                    // nothing: the log alone says whose it is
+	recordonly                 // its record, and no log
+)
+
+const (
+	runA = "20260101T000000Z-000000aa"
+	runB = "20260102T030405Z-000000bb"
+	runC = "20260103T000000Z-000000cc"
+)
+
+// logRun writes the directory of a run, whose log is exactly the text. What it returns ends one that is running as a
+// kill does.
+func logRun(t *testing.T, dir, id, invocation string, state logState, log string) (kill func()) {
 	t.Helper()
 	dir = filepath.Join(dir, ".sandplan", "runs", id)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := ""
-	for _, l := range lines {
-		text += l + "\n"
+	kill = func() {}
+	if state == running || state == killed {
+		stamp, _, _ := strings.Cut(id, "-")
+		at, err := time.Parse("20060102T150405Z", stamp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill = logBegin(t, dir, launch.Begun{Invocation: planner.Address(invocation), At: at})
 	}
-	write(t, filepath.Join(dir, runEgress), text)
-	if invocation != "" {
-		write(t, filepath.Join(dir, runRecord), fmt.Sprintf(`{"predicate":{"invocation":%q}}`, invocation))
+	if state == killed {
+		kill()
 	}
-	return dir
+	if state == recorded || state == recordonly {
+		logRecord(t, dir, invocation, "")
+	}
+	if state != recordonly {
+		write(t, filepath.Join(dir, "egress.jsonl"), log)
+	}
+	return kill
+}
+
+// logBegin writes what a run writes when it begins, and holds it.
+func logBegin(t *testing.T, dir string, b launch.Begun) (kill func()) {
+	t.Helper()
+	text, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "begun.json")
+	write(t, name+".new", string(text))
+	f, err := os.Open(name + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		t.Fatal(err)
+	}
+	return func() { f.Close() }
+}
+
+// logRecord puts a record in place, as a run does: in one step.
+func logRecord(t *testing.T, dir, invocation, incomplete string) {
+	t.Helper()
+	name := filepath.Join(dir, "record.json")
+	write(t, name+".new", fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","predicateType":"https://sandplan.dev/run/v1",`+
+		`"predicate":{"id":%q,"invocation":%q,"egress":{"incomplete":%q}}}`, filepath.Base(dir), invocation, incomplete))
+	if err := os.Rename(name+".new", name); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func write(t *testing.T, file, text string) {
@@ -46,44 +112,57 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// doesEnd is what a command does, which must end by itself.
+func doesEnd(t *testing.T, ta *testApp, line string) result {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { ta.signal <- os.Interrupt })
+	r := ta.do(line)
+	if !late.Stop() {
+		t.Fatalf("%s does not end", line)
+	}
+	return r
+}
+
+// inLines is a log of whole lines.
+func inLines(lines ...string) string { return strings.Join(lines, "\n") + "\n" }
+
 func TestLogs(t *testing.T) {
-	tests := []struct {
+	whole := inLines(logAllow, logRefuse, logClosed, logEnd)
+	table := []string{
+		"run " + runB + "\n",
+		"03:04:05.006     1  allow    api.vendor.example:443             allowed at 198.50.0.1:443\n",
+		"03:04:05.100     2  refuse   evil\\x1b[2J.example:443            host_not_declared\n",
+		"03:04:15.000     3  closed   api.vendor.example:443             closed after 10s, 517 bytes up, 20000 down\n",
+		"03:04:16.000     4  end                                         517 bytes up, 20000 down, 12 host_not_declared, 3 too_many_tunnels (asked to stop)\n",
+	}
+	for _, tt := range []struct {
 		args   string
 		code   int
 		stdout []string
 		stderr string
 		reason string
 	}{
-		{"logs invocation.a", 0, []string{
-			"run 20260102T030405Z-bb\n",
-			"03:04:05.006     1  allow    api.vendor.example:443             allowed at 198.50.0.1:443\n",
-			"03:04:05.100     2  refuse   evil\\x1b[2J.example:443            host_not_declared\n",
-			"03:04:15.000     3  closed   api.vendor.example:443             closed after 10s, 517 bytes up, 20000 down\n",
-			"03:04:16.000     4  end                                         517 bytes up, 20000 down, 12 host_not_declared, 3 too_many_tunnels (asked to stop)\n",
-		}, "", "the newest run, and no escape of the agent's reaches the terminal"},
-		{"logs -json invocation.a", 0, []string{logAllow + "\n" + logRefuse + "\n" + logClosed + "\n" + logEnd + "\n"}, "", "the lines as they are"},
+		{"logs invocation.a", 0, table, "", "the newest run, and no escape of the agent's reaches the terminal"},
+		{"logs -json invocation.a", 0, []string{whole}, "", "the lines as they are"},
 		{"logs invocation.a.proxy", 0, []string{"api.vendor.example"}, "", "a part means its run"},
-		{"logs -follow invocation.a", 0, []string{"asked to stop"}, "", "what has ended is not waited for"},
-		{"logs -run=20260101T000000Z-aa invocation.a", 0, []string{"run 20260101T000000Z-aa"}, "", "an older run"},
-		{"logs invocation.gap", 1, []string{"03:04:16.000     4"}, "line 4 stands where line 2 should", "a gap is an error, when all was shown"},
-		{"logs invocation.torn", 1, []string{"allowed"}, "where line 2 should be stands something else", "the same"},
+		{"logs -follow invocation.a", 0, []string{"asked to stop"}, "", "what is over is not waited for"},
+		{"logs -run=" + runA + " invocation.a", 0, []string{"run " + runA}, "", "an older run"},
 		{"logs invocation.b[\"x\"]", 0, []string{"allowed"}, "", "one instance"},
 		{"logs invocation.b", 0, []string{"allowed"}, "", "any instance"},
 		{"logs invocation.none", 1, nil, "has none of invocation.none", "what is not there is said"},
 		{"logs -run=x invocation.a", 1, nil, "has no run x of invocation.a", "what is not there is said"},
+		{"logs -follow -run=x invocation.a", 1, nil, "has no run x of invocation.a", "nobody knows the ID of a run that is still to come"},
+		{"logs -run=" + runA + " invocation.b", 1, nil, "of invocation.b", "another invocation's"},
 		{"logs", 1, nil, "needs the address", "usage"},
 		{"logs a/b", 1, nil, "Not an address", "usage"},
-	}
-	for _, tt := range tests {
+	} {
 		ta := newTestApp(t)
-		logRun(t, ta.dir, "20260101T000000Z-aa", "invocation.a", logAllow)
-		logRun(t, ta.dir, "20260102T030405Z-bb", "invocation.a", logAllow, logRefuse, logClosed, logEnd)
-		logRun(t, ta.dir, "20260103T000000Z-cc", `invocation.b["x"]`, logAllow)
-		logRun(t, ta.dir, "20260103T000000Z-dd", "invocation.gap", logAllow, logEnd)
-		logRun(t, ta.dir, "20260103T000000Z-ee", "invocation.torn", logAllow, "{")
-		logRun(t, ta.dir, "20260103T000000Z-ff", "") // has just begun
-		r := ta.do(tt.args)
-		if r.code != tt.code || !strings.Contains(r.stderr, tt.stderr) {
+		logRun(t, ta.dir, runA, "invocation.a", recorded, inLines(logAllow, strings.Replace(logEnd, `"seq":4`, `"seq":2`, 1)))
+		logRun(t, ta.dir, runB, "invocation.a", recorded, whole)
+		logRun(t, ta.dir, runC, `invocation.b["x"]`, recorded, whole)
+		logRun(t, ta.dir, "20260103T000000Z-000000dd", "", unnamed, "") // of whoever begins at this moment
+		r := doesEnd(t, ta, tt.args)
+		if r.code != tt.code || !strings.Contains(r.stderr, tt.stderr) || (r.stderr == "") != (tt.code == 0) {
 			t.Errorf("%s: exit code %d, stderr %q (%s)", tt.args, r.code, r.stderr, tt.reason)
 		}
 		for _, want := range tt.stdout {
@@ -94,45 +173,123 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestLogsFollow: it waits for a run, shows lines as they come, a torn one when it is whole, and ends with
-// the log; and where a run died without a last line, with its record.
-func TestLogsFollow(t *testing.T) {
-	for _, last := range []string{logEnd, ""} {
-		ta := newTestApp(t)
-		out := &shared{}
-		ta.stdout = stream{out, 0}
-		done := make(chan result, 1)
-		go func() { done <- ta.do("logs -follow -json invocation.a") }()
-		dir := logRun(t, ta.dir, "20260102T030405Z-bb", "")
-		f, err := os.OpenFile(filepath.Join(dir, runEgress), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
+// TestLogsWhole: what a log lacks is told when all of it was shown, however it is read; and of a run that goes on
+// only what cannot come any more.
+func TestLogsWhole(t *testing.T) {
+	const missing, within = "its last line, with the counts, is missing", "it ends within a line: "
+	begins, half := inLines(logAllow, logRefuse), logClosed[:40]
+	whole := inLines(logAllow, logRefuse, logClosed, logEnd)
+	gap := strings.Replace(logEnd, `"seq":4`, `"seq":3`, 1)
+	long := `{"seq":3,"event":"closed","host":"` + strings.Repeat("x", 1<<20) + `"}`
+	over, all := []logState{recorded, killed, unnamed}, []logState{recorded, killed, running}
+	for _, tt := range []struct {
+		log    string
+		states []logState
+		shown  string
+		wrong  []string // none is no error
+		reason string
+	}{
+		{whole, append(all, unnamed), whole, nil, "nothing is missing"},
+		{begins, over, begins, []string{missing}, "no last line"},
+		{begins, []logState{running}, begins, nil, "it is still to come"},
+		{begins + half, over, begins, []string{missing, within + strconv.Quote(half)}, "a line that was not written to its end"},
+		{begins + half, []logState{running}, begins, nil, "the rest is still to come"},
+		{begins + logClosed, over, begins, []string{missing, within}, "a line without its end is none, whatever it says"},
+		{begins + logClosed + "\n" + logEnd, over, begins + logClosed + "\n", []string{missing, within}, "the last line too"},
+		{whole + half, over, whole, []string{within}, "something behind the end"},
+		{whole + inLines(logAllow), all, whole + inLines(logAllow), []string{"behind the last line stands " + `"{\"seq\":1,`}, "the same, a line"},
+		{whole + "garbage\x1b[2J\n", all, whole, []string{`behind the last line stands "garbage\x1b[2J"`}, "the same, and none"},
+		{whole + inLines(logEnd), all, whole + inLines(logEnd), []string{"behind the last line stands"}, "a second end"},
+		{"", []logState{recorded, killed}, "", []string{missing}, "a proxy that never said anything"},
+		{"", []logState{running}, "", nil, "one that has said nothing yet"},
+		{inLines(logAllow, logRefuse, gap), all, inLines(logAllow, logRefuse, gap), nil, "numbered without a gap"},
+		{inLines(logAllow, gap), all, inLines(logAllow, gap), []string{"line 3 stands where line 2 should"}, "a gap"},
+		{inLines(logAllow, logAllow, logRefuse, gap), all, inLines(logAllow, logAllow, logRefuse, gap), []string{"line 1 stands where line 2 should"}, "a line twice"},
+		{inLines(logAllow, "{", gap), all, inLines(logAllow, gap), []string{`where line 2 should be stands "{"`}, "no line"},
+		{inLines(logAllow, "", gap), all, inLines(logAllow, gap), []string{`where line 2 should be stands ""`}, "an empty one"},
+		{inLines(logAllow, "{}", gap), all, inLines(logAllow, gap), []string{`where line 2 should be stands "{}"`}, "no line of a proxy's"},
+		{begins + long + "\n" + inLines(logEnd), all, begins + inLines(logEnd), []string{"where line 3 should be stands "}, "one far too long, and what comes behind it"},
+		{begins + strings.Repeat("\n", 9) + inLines(strings.Replace(logEnd, `"seq":4`, `"seq":12`, 1)), all, begins, []string{`line 7 should be stands "" - and 4 more`}, "not everything is told"},
+	} {
+		for _, state := range tt.states {
+			for _, flags := range []string{"", "-json ", "-follow ", "-follow -json "} {
+				if state == running && strings.HasPrefix(flags, "-follow") {
+					continue // goes on
+				}
+				ta := newTestApp(t)
+				logRun(t, ta.dir, runB, "invocation.a", state, tt.log)
+				r := doesEnd(t, ta, "logs "+flags+"invocation.a")
+				at := fmt.Sprintf("%s, run %d, %q", tt.reason, state, flags)
+				if (r.code == exitOK) != (len(tt.wrong) == 0) || (r.stderr == "") != (len(tt.wrong) == 0) {
+					t.Errorf("%s: exit code %d, stderr %q", at, r.code, r.stderr)
+				}
+				for _, want := range tt.wrong {
+					if told := strings.Join(strings.Fields(r.stderr), " "); !strings.Contains(told, want) || !strings.Contains(told, "log is not whole") {
+						t.Errorf("%s: %q is not in\n%s", at, want, r.stderr)
+					}
+				}
+				if strings.Contains(flags, "-json") {
+					if !strings.HasPrefix(r.stdout, tt.shown) {
+						t.Errorf("%s: shown\n%s", at, r.stdout)
+					}
+				} else if n := strings.Count(r.stdout, "\n") - 2; n < strings.Count(tt.shown, "\n") {
+					t.Errorf("%s: %d lines are shown:\n%s", at, n, r.stdout)
+				}
+			}
 		}
-		defer f.Close()
-		say := func(s string) {
-			if _, err := f.WriteString(s); err != nil {
+	}
+}
+
+// TestLogsRecordSays: what the run itself could not keep is told, however whole its log looks.
+func TestLogsRecordSays(t *testing.T) {
+	ta := newTestApp(t)
+	logRun(t, ta.dir, runB, "invocation.a", killed, inLines(logAllow, logRefuse, logClosed, logEnd))
+	logRecord(t, filepath.Join(ta.dir, ".sandplan", "runs", runB), "invocation.a", "it could not be written: no space")
+	if r := ta.do("logs invocation.a"); r.code != exitError || !strings.Contains(r.stderr, "its record says: it could not be written: no space") {
+		t.Errorf("exit code %d, %q", r.code, r.stderr)
+	}
+}
+
+// TestLogsNewest: the run that began last is shown, whatever it has said so far.
+func TestLogsNewest(t *testing.T) {
+	whole := inLines(logAllow, logRefuse, logClosed, logEnd)
+	for _, tt := range []struct {
+		name   string
+		add    func(t *testing.T, dir string)
+		shown  string // the run
+		code   int
+		stderr string
+	}{
+		{"one that has no line yet", func(t *testing.T, dir string) { logRun(t, dir, runC, "invocation.a", running, "") }, runC, 0, ""},
+		{"one whose first line is not whole", func(t *testing.T, dir string) { logRun(t, dir, runC, "invocation.a", running, logAllow[:30]) }, runC, 0, ""},
+		{"one that has no log yet", func(t *testing.T, dir string) {
+			logRun(t, dir, runC, "invocation.a", running, "")
+			if err := os.Remove(filepath.Join(dir, ".sandplan", "runs", runC, "egress.jsonl")); err != nil {
 				t.Fatal(err)
 			}
-		}
-		say(logAllow + "\n" + logRefuse[:20])
-		for deadline := time.Now().Add(time.Minute); out.String() != logAllow+"\n"; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("the first line is not shown: %q", out.String())
+		}, runC, 0, ""},
+		{"one that was killed before its first line", func(t *testing.T, dir string) { logRun(t, dir, runC, "invocation.a", killed, "") }, runC, 1, "is missing"},
+		{"one that was refused before its proxy was started", func(t *testing.T, dir string) { logRun(t, dir, runC, "invocation.a", recordonly, "") }, runC, 1, "run " + runC + " was over before its proxy was started"},
+		{"another invocation's", func(t *testing.T, dir string) { logRun(t, dir, runC, "invocation.b", running, "") }, runB, 0, ""},
+		{"a runner's", func(t *testing.T, dir string) {
+			logRun(t, dir, runC, "", unnamed, "")
+			logBegin(t, filepath.Join(dir, ".sandplan", "runs", runC), launch.Begun{Invocation: "invocation.a", Runner: "r", At: time.Now()})
+		}, runB, 0, ""},
+		{"one that was asked for earlier, and began later", func(t *testing.T, dir string) {
+			logRun(t, dir, runA, "", unnamed, "")
+			logBegin(t, filepath.Join(dir, ".sandplan", "runs", runA), launch.Begun{Invocation: "invocation.a", At: time.Now()})
+		}, runA, 0, ""},
+		{"one of which nothing is known but its lines", func(t *testing.T, dir string) { logRun(t, dir, runC, "", unnamed, whole) }, runC, 0, ""},
+	} {
+		for _, flags := range []string{"", "-run=" + tt.shown + " "} {
+			ta := newTestApp(t)
+			logRun(t, ta.dir, runB, "invocation.a", recorded, whole)
+			tt.add(t, ta.dir)
+			r := doesEnd(t, ta, "logs "+flags+"invocation.a")
+			told := strings.Join(strings.Fields(r.stderr), " ")
+			if !strings.HasPrefix(r.stdout, "run "+tt.shown+"\n") || r.code != tt.code || !strings.Contains(told, tt.stderr) || (told == "") != (tt.code == 0) {
+				t.Errorf("%s, %q: exit code %d, %q, shown\n%s", tt.name, flags, r.code, r.stderr, r.stdout)
 			}
-		}
-		say(logRefuse[20:] + "\n")
-		if last != "" {
-			say(logClosed + "\n" + last + "\n")
-		} else {
-			write(t, filepath.Join(dir, runRecord), `{"predicate":{"invocation":"invocation.a"}}`)
-		}
-		select {
-		case r := <-done:
-			if r.code != 0 || !strings.HasPrefix(out.String(), logAllow+"\n"+logRefuse+"\n") {
-				t.Errorf("exit code %d: %q, %q", r.code, out.String(), r.stderr)
-			}
-		case <-time.After(time.Minute):
-			t.Fatal("it does not end")
 		}
 	}
 }
