@@ -62,21 +62,13 @@ func logWhy(e egress.Entry) string {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch e.Event {
 	case egress.EventDecision:
-		if e.Decision == egress.Allow && e.Address != "" {
-			add("%s at %s", e.Reason, e.Address)
-		} else {
-			add("%s", e.Reason)
-			if e.Address != "" {
-				add("at %s", e.Address)
-			}
-		}
-		if e.SNI != "" && e.SNI != e.Host {
-			add("TLS name %s", e.SNI)
-		}
+		add("%s", e.Reason)
+		parts = append(parts, logWhere(e)...)
 	case egress.EventClosed:
 		add("%s after %s, %d bytes up, %d down", e.Reason, duration(time.Duration(e.DurationMS)*time.Millisecond), e.Up, e.Down)
 	case egress.EventRepeated:
 		add("%s, %s like an earlier one", e.Reason, plural(int(e.Count), "refusal"))
+		parts = append(parts, logWhere(e)...)
 	case egress.EventLimit:
 		add("%s", e.Reason.Text())
 	case egress.EventEnd:
@@ -86,6 +78,17 @@ func logWhy(e egress.Entry) string {
 		add("(%s)", e.Error)
 	}
 	return strings.Join(parts, " ")
+}
+
+// logWhere is the address that was decided on, and the name in the hello where it is another one.
+func logWhere(e egress.Entry) (parts []string) {
+	if e.Address != "" {
+		parts = append(parts, "at "+e.Address)
+	}
+	if e.SNI != "" && e.SNI != e.Host {
+		parts = append(parts, "TLS name "+e.SNI)
+	}
+	return parts
 }
 
 // countsText is how often each reason was decided on, that of tunnels that were let through apart.
