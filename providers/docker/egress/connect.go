@@ -72,11 +72,13 @@ func (t *tunnel) run(ctx context.Context) {
 	}
 	defer t.server.open.close(upstream)
 	t.server.open.add(upstream)
-	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
-		t.gone(ctx, err)
+	early, err := t.answer()
+	if early {
+		t.server.open.close(upstream) // it is not to wait for the agent to read why
+		t.refuse(ctx, reason.EarlyData, nil)
 		return
 	}
-	if _, err := io.WriteString(t.client, established); err != nil {
+	if err != nil {
 		t.gone(ctx, err)
 		return
 	}
@@ -248,6 +250,21 @@ type by struct {
 // Deadline implements context.Context.
 func (b by) Deadline() (time.Time, bool) { return b.deadline, true }
 
+// answer opens the tunnel, unless the agent has sent something that was meant to go through before it could know. Where
+// the agent is to speak first it waits for that.
+func (t *tunnel) answer() (early bool, err error) {
+	l, now := t.server.cfg.Limits, t.server.world.now()
+	if err := t.client.SetWriteDeadline(now.Add(ms(l.HeadMS))); err != nil {
+		return false, err
+	}
+	if t.rule.TLS {
+		if err := t.client.SetReadDeadline(now.Add(ms(l.HelloMS))); err != nil {
+			return false, err
+		}
+	}
+	return t.client.answer(t.rule.TLS)
+}
+
 // readHello reads the hello of a tunnel that must begin with one, and holds it against the name that
 // the tunnel was opened for. It returns what was read, which nobody else has seen yet.
 func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
@@ -255,9 +272,6 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 		return nil, reason.None, nil
 	}
 	l := t.server.cfg.Limits
-	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HelloMS))); err != nil {
-		return nil, reason.HelloMissing, err
-	}
 	buf := (*t.buf)[:0]
 	for {
 		if len(buf) == cap(buf) {

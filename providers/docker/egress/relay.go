@@ -69,6 +69,7 @@ func (e *refusedError) Error() string { return e.why.Text() }
 // guard looks at the beginning of one direction, and says what of it may be forwarded.
 type guard interface {
 	Feed([]byte) ([]byte, reason.Reason)
+	Holds() bool // something that was fed, and not let through yet
 	Over() bool
 }
 
@@ -112,22 +113,38 @@ func (f *flow) run() error {
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			if f.ended.Add(1) == 2 {
-				return nil // both directions have ended: closing says it all
-			}
-			if f.src.torn() { // nothing was ended towards it, as the other direction has not ended
-				return f.src.failed("read", syscall.ECONNRESET)
-			}
-			// The receiver may have reset the connection in the meantime; then there is nobody to tell.
-			if err := f.dst.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
-				return err
-			}
-			return nil
+			return f.end()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// end passes on that src has said all, and stays until the tunnel is over: src may still be reset, and nobody else
+// reads it any more.
+func (f *flow) end() error {
+	if g := f.guarded(); g != nil && g.Holds() {
+		return &refusedError{reason.HelloMissing} // not all of it has passed
+	}
+	if f.ended.Add(1) == 2 {
+		f.dst.letGo()
+		return nil // both directions have ended: closing says it all
+	}
+	passed := false
+	err := f.src.ended(func() error {
+		passed = true
+		// The receiver may have reset the connection in the meantime; then there is nobody to tell.
+		if err := f.dst.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
+			return err
+		}
+		return nil
+	})
+	if err != nil && passed && f.dst.unsent() {
+		// What was said before the end is whole, and a reset would take it out of the kernel's hands.
+		f.dst.Close()
+	}
+	return err
 }
 
 // guarded is the guard that still has to look, nil when none has.

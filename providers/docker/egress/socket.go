@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // socket is one end of a tunnel, whose reads and writes go straight to the kernel.
@@ -93,6 +94,38 @@ func (s *socket) outcome(err error) (int, error) {
 	return s.in.n, nil
 }
 
+// answer writes that the tunnel stands, unless something has come before: then nothing is written. With wait it
+// returns when there is something to read, or none can come any more. It looks in place of the read that would find
+// nothing yet, so that it costs no call of its own.
+func (s *socket) answer(wait bool) (early bool, err error) {
+	if s.raw == nil {
+		_, err := io.WriteString(s.Conn, established)
+		return false, err
+	}
+	looked := false
+	rerr := s.raw.Read(func(fd uintptr) bool {
+		if looked {
+			return true
+		}
+		looked = true
+		n, perr := peek(fd)
+		switch {
+		case n > 0:
+			early = true
+			return true
+		case perr != nil && perr != syscall.EAGAIN:
+			err = s.failed("read", perr)
+			return true
+		}
+		_, err = s.Write([]byte(established))
+		return err != nil || perr == nil || !wait
+	})
+	if rerr != nil && !looked {
+		err = closedOr(rerr)
+	}
+	return early, err // what ended the wait is told to whoever reads
+}
+
 // Write implements net.Conn.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.raw == nil {
@@ -132,18 +165,52 @@ func (s *socket) over() bool {
 	return err == nil && end
 }
 
-// torn says of an end that was read that it is none: the connection was reset, and a write was told. The kernel tells
-// of a reset once, to whoever comes first, and an end to all after that. A reset behind an end is told to no reader.
-func (s *socket) torn() bool {
+// ended passes on an end that was read, and stays for a reset behind it, which no read is told any more, until the
+// connection is closed or let go. It returns an error when the connection was reset.
+//
+// An end may be none: the kernel tells of a reset once, to whoever comes first, and an end to all after that. When a
+// write was told, nothing is passed on. As long as the connection stands each look waits for the next edge of the
+// poller's: a reset is one, while what goes the other way makes none unless it was held up.
+func (s *socket) ended(pass func() error) error {
+	if s.raw == nil {
+		return pass()
+	}
+	passed := false
+	var err error
+	rerr := s.raw.Read(func(fd uintptr) bool {
+		stands, untold := connected(fd)
+		if !passed && (stands || untold) {
+			passed = true
+			if err = pass(); err != nil {
+				return true
+			}
+		}
+		if !stands {
+			err = s.failed("read", syscall.ECONNRESET)
+		}
+		return !stands
+	})
+	if rerr != nil && !passed && !errors.Is(rerr, os.ErrDeadlineExceeded) {
+		return closedOr(rerr)
+	}
+	return err
+}
+
+// letGo ends the waiting for a reset behind an end.
+func (s *socket) letGo() {
+	if s.raw != nil {
+		_ = s.SetReadDeadline(time.Unix(1, 0)) // it fails only on a connection that is closed, and nobody waits for that
+	}
+}
+
+// unsent says that there are bytes in front of the end that the other side has not taken yet.
+func (s *socket) unsent() bool {
 	if s.raw == nil {
 		return false
 	}
-	torn := false
-	err := s.raw.Control(func(fd uintptr) {
-		stands, untold := connected(fd)
-		torn = !stands && !untold
-	})
-	return err == nil && torn
+	n := 0
+	err := s.raw.Control(func(fd uintptr) { n = queued(fd) })
+	return err == nil && n > 1 // the end itself counts as one
 }
 
 // CloseWrite ends what is written, and leaves the other direction alone.

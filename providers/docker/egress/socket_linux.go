@@ -54,3 +54,12 @@ func connected(fd uintptr) (stands, untold bool) {
 	errno, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
 	return false, err == nil && errno != 0
 }
+
+// queued are the bytes that were written and that the other side has not acknowledged.
+func queued(fd uintptr) int {
+	var n int32
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&n))); errno != 0 {
+		return 0
+	}
+	return int(n)
+}

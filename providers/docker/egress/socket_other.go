@@ -23,6 +23,8 @@ func send(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
 func connected(uintptr) (stands, untold bool) { return true, false }
 
+func queued(uintptr) int { return 0 }
+
 func shutdown(uintptr) error { return syscall.ENOSYS }
 
 func listen(context.Context, string) (net.Listener, error) { return nil, errors.ErrUnsupported }

@@ -7,11 +7,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
 // side is what one end of a tunnel says and hears: pieces and pauses of its own making, then a half-close.
@@ -137,38 +140,33 @@ func TestTornNever(t *testing.T) {
 }
 
 // TestResetIsNoEnd: the kernel tells a reset once. When it is the other direction's write that is told, what reads
-// is told an end, and must not pass it on.
+// is told an end, and must not pass it on. A reset behind an end is told to no reader, and is one all the same.
 func TestResetIsNoEnd(t *testing.T) {
+	reset := func(s *socket) error { abort(s.Conn); return nil }
 	for _, tt := range []struct {
 		name   string
 		leave  func(*socket) error // of the sender
 		write  bool                // to the sender, before its end is read
+		behind func(*socket) error // of the sender, when its end has been passed on
+		passed bool
 		torn   bool
 		reason string
 	}{
-		{"an end", (*socket).CloseWrite, false, false, "the sender has said all"},
-		{"a reset", func(s *socket) error { abort(s.Conn); return nil }, false, true, "the read is told"},
-		{"a reset that a write was told", func(s *socket) error { abort(s.Conn); return nil }, true, true, "the read is told an end"},
-		{"a reset behind an end", func(s *socket) error { err := s.CloseWrite(); abort(s.Conn); return err }, false, false, "all was said before"},
+		{"an end", (*socket).CloseWrite, false, nil, true, false, "the sender has said all"},
+		{"a reset", reset, false, nil, false, true, "the read is told"},
+		{"a reset that a write was told", reset, true, nil, false, true, "the read is told an end"},
+		{"a reset right behind an end", func(s *socket) error { return errors.Join(s.CloseWrite(), reset(s)) }, false, nil, true, true, "all was said before, and nobody listens any more"},
+		{"a reset long behind an end", (*socket).CloseWrite, false, reset, true, true, "nobody reads any more that could be told"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, in, _ := dialled(t)
-			far, src := newSocket(out), newSocket(in)
-			_, back, _ := dialled(t)
-			s, err := newServer(plainConfig(), world{now: time.Now}, newLog(io.Discard, time.Now, "", 1<<20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := &flow{server: s, dst: newSocket(back), src: src, budget: &s.up, ended: &atomic.Int32{}}
-			if _, err := src.Read(make([]byte, 1)); err != nil { // what dialled sends
-				t.Fatal(err)
-			}
+			f, far, receiver := halfTunnel(t)
 			if err := tt.leave(far); err != nil {
 				t.Fatal(err)
 			}
 			if tt.write {
 				for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-					if _, err = src.Write([]byte("x")); errors.Is(err, syscall.ECONNRESET) {
+					_, err := f.src.Write([]byte("x"))
+					if errors.Is(err, syscall.ECONNRESET) {
 						break
 					}
 					if err != nil || time.Now().After(deadline) {
@@ -176,8 +174,136 @@ func TestResetIsNoEnd(t *testing.T) {
 					}
 				}
 			}
-			if err := f.run(); errors.Is(err, syscall.ECONNRESET) != tt.torn || err != nil != tt.torn {
+			over := make(chan error, 1)
+			go func() { over <- f.run() }()
+			if tt.passed {
+				if n, err := receiver.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+					t.Fatalf("the receiver is told %d bytes, %v; %s", n, err, tt.reason)
+				}
+			}
+			if tt.behind != nil {
+				if err := tt.behind(far); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tt.torn {
+				f.src.letGo() // as the other direction's end does
+			}
+			if err := <-over; errors.Is(err, syscall.ECONNRESET) != tt.torn || err != nil != tt.torn {
 				t.Errorf("%v; %s", err, tt.reason)
+			}
+		})
+	}
+}
+
+// halfTunnel is one direction of a tunnel, with the two that are at its ends.
+func halfTunnel(t *testing.T) (f *flow, sender, receiver *socket) {
+	t.Helper()
+	from, src, _ := dialled(t)
+	to, dst, _ := dialled(t)
+	s, err := newServer(plainConfig(), world{now: time.Now}, newLog(io.Discard, time.Now, "", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = &flow{server: s, dst: newSocket(dst), src: newSocket(src), budget: &s.up, ended: &atomic.Int32{}}
+	for _, s := range []*socket{f.src, f.dst} {
+		if _, err := s.Read(make([]byte, 1)); err != nil { // what dialled sends
+			t.Fatal(err)
+		}
+	}
+	return f, newSocket(from), newSocket(to)
+}
+
+// TestResetTakesNothingBack: what was said before an end arrives, and the end, although the sender resets behind it
+// while the receiver takes its time.
+func TestResetTakesNothingBack(t *testing.T) {
+	f, far, receiver := halfTunnel(t)
+	sent := 0
+	for { // until no more goes into what is between the two
+		if err := f.dst.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := f.dst.Write(make([]byte, 64<<10))
+		sent += n
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.dst.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := far.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	abort(far.Conn)
+	if err := f.run(); !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatal(err)
+	}
+	abort(f.src.Conn, f.dst.Conn) // as the tunnel does
+	if n, err := io.Copy(io.Discard, struct{ io.Reader }{receiver}); int(n) != sent || err != nil {
+		t.Errorf("%d of %d bytes arrive, %v", n, sent, err)
+	}
+}
+
+// TestResetBehindEndEndsTheTunnel: whichever side has said all and is then gone for good, the other is told, and the
+// tunnel's place is free.
+func TestResetBehindEndEndsTheTunnel(t *testing.T) {
+	gone := func(t *testing.T, c *net.TCPConn) {
+		t.Helper()
+		raw, err := c.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			stands := true
+			if err := raw.Control(func(fd uintptr) { stands, _ = connected(fd) }); err != nil {
+				t.Fatal(err)
+			}
+			if !stands {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no reset is passed on")
+			}
+		}
+	}
+	for _, client := range []bool{true, false} {
+		name := map[bool]string{true: "the client", false: "the server"}[client]
+		t.Run(name, func(t *testing.T) {
+			servers := make(chan *net.TCPConn, 1)
+			p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) { servers <- c; <-t.Context().Done() }))
+			from := p.tunnel(okTarget)
+			to := <-servers
+			if !client {
+				from, to = to, from
+			}
+			_, werr := io.WriteString(from, "all of it")
+			if err := errors.Join(werr, from.CloseWrite()); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(to); string(b) != "all of it" || err != nil {
+				t.Fatalf("%q, %v", b, err)
+			}
+			for range 3 { // what goes the other way is no reset
+				_, werr := io.WriteString(to, "x")
+				if _, err := io.ReadFull(from, make([]byte, 1)); werr != nil || err != nil {
+					t.Fatal(werr, err)
+				}
+			}
+			if err := errors.Join(from.SetLinger(0), from.Close()); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, to)
+			if e := p.awaitReason(reason.Reset); e.Up+e.Down != 9+3 {
+				t.Errorf("%+v", e)
+			}
+			for deadline := time.Now().Add(patience); len(p.server.slots) > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("its place is taken for ever")
+				}
 			}
 		})
 	}

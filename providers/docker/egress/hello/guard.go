@@ -37,6 +37,9 @@ type Server struct {
 	alerts  int
 }
 
+// Holds says that something waits for more: of a server's nothing does.
+func (s *Server) Holds() bool { return false }
+
 // Over says that nothing more needs to be looked at.
 func (s *Server) Over() bool { return s.answer.Load() != answerNone }
 
@@ -127,6 +130,9 @@ type Client struct {
 	second bool // a second hello has passed
 	over   bool
 }
+
+// Holds says that the beginning of something waits for its end.
+func (c *Client) Holds() bool { return len(c.held) > 0 }
 
 // Over says that nothing more needs to be looked at.
 func (c *Client) Over() bool { return c.over }
