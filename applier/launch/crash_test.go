@@ -42,6 +42,11 @@ func TestRealCrash(t *testing.T) {
 		w.env = nil
 		if e.code == -1 {
 			died++
+			// Nobody writes to its log any more: who follows it is told so, and does not wait.
+			l := w.sandplan("logs", "-follow", "invocation.job")
+			if told := strings.Join(strings.Fields(l.stderr), " "); l.code != 0 && (l.code != 1 || !strings.Contains(told, "log is not whole") && !strings.Contains(told, "has no log")) {
+				t.Errorf("killed after call %d: logs -follow: exit code %d\n%s", n, l.code, l.stderr)
+			}
 		} else if made := callsMade(t, count); e.code != 0 || made >= n {
 			t.Errorf("it ended with %d after %d calls and was not killed after call %d\n%s", e.code, made, n, e.stderr)
 		}

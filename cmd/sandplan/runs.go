@@ -20,7 +20,8 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "The runs that were recorded here; runs show ID explains one",
 		Long: `
 Lists the records in the data directory, the oldest first. Every run has a directory of its own there, with
-record.json (an in-toto statement, described by docs/schema/run.json), egress.jsonl and output.log.`,
+record.json (an in-toto statement, described by docs/schema/run.json), egress.jsonl, output.log and begun.json, on
+which its sandplan holds a lock while it runs.`,
 		Example: "sandplan runs\nsandplan runs show 20260102T150405Z-0a1b2c3d",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
