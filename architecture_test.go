@@ -24,15 +24,15 @@ var mayImport = map[string][]string{
 	"planner/permission": {"planner"},
 	"drift":              {"planner"},
 	"applier":            {"planner"},
-	// The frames of the stdin protocol and the reasons in a proxy's log are pure: launch speaks the ones and reads
-	// the others, and no Docker comes with them.
-	"applier/launch": {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire", "providers/docker/egress/reason"},
+	// The frames of the stdin protocol, the reasons in a proxy's log and the judgement of a ready line are pure: launch
+	// speaks the first, reads the second and makes the third, and no Docker comes with them.
+	"applier/launch": {"applier", "drift", "planner", "planner/policy", "hclspec", "providers/docker/shim/wire", "providers/docker/shim/inside", "providers/docker/egress/reason"},
 	// What a probe inside says is read outside; the program that says it is no part of verify.
 	"applier/verify": {"applier/launch", "planner", "planner/policy", "hclspec", "providers/docker/probe"},
 	// It runs where an agent does: nothing of ours comes with it.
 	"providers/docker/probe":      {},
 	"providers/docker":            {"planner", "planner/policy", "planner/permission", "hclspec", "providers/docker"},
-	"providers/docker/egress":     {"providers/docker/egress", "providers/docker/shim/wire"},
+	"providers/docker/egress":     {"providers/docker/egress", "providers/docker/shim/wire", "providers/docker/shim/inside"},
 	"providers/docker/shim":       {"providers/docker/shim"},
 	"providers/docker/dockertest": {"planner", "providers/docker"},
 	"cmd":                         nil, // everything

@@ -44,6 +44,8 @@ type Compiled interface {
 	Complete(planner.Snapshot) planner.Snapshot
 	// Sources are what the container at an address has mounted from the host, as the host sees it now.
 	Sources(planner.Address) ([]planner.Source, error)
+	// Inside is what the proxy at an address must find in its container.
+	Inside(planner.Address) (planner.Inside, error)
 	// Unmoved fails when the host has something else by now at one of the paths that were mounted.
 	Unmoved([]planner.Source) error
 	Worktrees

@@ -473,6 +473,8 @@ func (c fakeCompiled) Sources(planner.Address) ([]planner.Source, error) {
 	return []planner.Source{{Path: "/work", Host: "/home/dev/x", Dev: 1, Inode: 2}}, nil
 }
 
+func (c fakeCompiled) Inside(planner.Address) (planner.Inside, error) { return proxyInside(), nil }
+
 // apply carries a plan out.
 func (f *fakeEngine) apply(_ context.Context, c Compiled, plan *planner.Plan, lock Lock) error {
 	if err := lock.Check(context.Background()); err != nil {

@@ -48,7 +48,7 @@ func TestEgressLimits(t *testing.T) {
 			b.programs[login.With(planner.PartProxy)] = func(p *fakeProcess) int {
 				l := wire.Hold(p.stdin, wire.Silence)
 				ch, _ := l.Challenge(context.Background())
-				_ = wire.WriteReady(p.stdout, wire.Ready{Nonce: ch.Nonce})
+				_ = wire.WriteReady(p.stdout, goodReady(ch.Nonce))
 				fmt.Fprint(p.stdout, c.lines)
 				<-l.Done()
 				return 0

@@ -82,7 +82,8 @@ func (e *ownEngine) start() {
 		e.t.Fatal(err)
 	}
 	defer log.Close()
-	args := append(e.in(), "dockerd", "--data-root="+filepath.Join(e.dir, "data"), "--exec-root="+filepath.Join(e.dir, "exec"),
+	// Its own name servers and search list (of TEST-NET-3, where nobody answers) must reach no container of ours.
+	args := append(e.in(), "dockerd", "--dns=203.0.113.66", "--dns-search=engine.example", "--data-root="+filepath.Join(e.dir, "data"), "--exec-root="+filepath.Join(e.dir, "exec"),
 		"--pidfile="+filepath.Join(e.dir, "pid"), "--host=unix://"+e.socket())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -33,11 +34,15 @@ func (r *run) startProxy(d *deadline) error {
 		if err != nil {
 			return err
 		}
-		if failed := ready.Failed(); len(failed) > 0 {
-			return &Decision{Code: CodeRefused, Reason: "the proxy is not as declared, seen from the inside", Checks: failed}
+		r.record.Proxy = &ready
+		declared, err := r.compiled.Inside(addr)
+		if err != nil {
+			return err
+		}
+		if wrong := inside.Proxy(declared).Judge(ready); len(wrong) > 0 {
+			return &Decision{Code: CodeRefused, Reason: "the proxy is not as declared, seen from the inside", Checks: wrong}
 		}
 		r.proxy.identify(d.ctx)
-		r.record.Proxy = &ready
 		r.tell(Event{Kind: EventProxyReady, ID: r.proxy.id, Detail: ready.Listen})
 		return nil
 	})

@@ -67,15 +67,6 @@ func TestRefusals(t *testing.T) {
 		"proxy ends": {func(b *bench) {
 			b.programs[proxy] = func(p *fakeProcess) int { fmt.Fprintln(p.stderr, "bind: address in use"); return 1 }
 		}, "address in use", "", "the proxy cannot listen"},
-		"proxy unfit": {func(b *bench) {
-			b.programs[proxy] = func(p *fakeProcess) int {
-				l := wire.Hold(p.stdin, wire.Silence)
-				ch, _ := l.Challenge(context.Background())
-				_ = wire.WriteReady(p.stdout, wire.Ready{Nonce: ch.Nonce, Checks: []wire.Check{{Name: "resolv_conf"}}})
-				<-l.Done()
-				return 0
-			}
-		}, "the proxy is not as declared", "", "its resolver is not the declared one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {

@@ -3,10 +3,14 @@ package races
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"syscall"
 
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
+	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -23,7 +27,8 @@ func (w *world) program(p *dockertest.Process) int {
 		return 1
 	}
 	if p.Args[0] == "egress" {
-		if wire.WriteReady(p.Stdout, wire.Ready{Nonce: challenge.Nonce, Listen: "listening", Checks: []wire.Check{{Name: "net.listen", OK: true}}}) != nil {
+		ready, err := readyLine(p.Args[1], challenge.Nonce)
+		if err != nil || wire.WriteReady(p.Stdout, ready) != nil {
 			return 1
 		}
 		<-held.Done()
@@ -33,6 +38,33 @@ func (w *world) program(p *dockertest.Process) int {
 	w.started.Store(true)
 	defer w.stopped.Store(true)
 	return w.shim(p, held, challenge)
+}
+
+// readyLine is what a proxy says that has found everything that its argument declares.
+func readyLine(arg, nonce string) (wire.Ready, error) {
+	cfg, err := egress.ParseConfig(arg)
+	if err != nil {
+		return wire.Ready{}, err
+	}
+	r := wire.Ready{Nonce: nonce, Listen: cfg.Listen}
+	for i, a := range cfg.Addresses {
+		own, err := netip.ParsePrefix(a)
+		if err != nil {
+			return r, err
+		}
+		link := fmt.Sprintf("eth%d", i)
+		r.Addresses = append(r.Addresses, wire.Address{Interface: link, Prefix: a})
+		r.Routes = append(r.Routes, wire.Route{Interface: link, Dest: own.Masked().String()})
+		r.Hosts += own.Addr().String() + "\t" + egress.Hostname + "\n"
+	}
+	r.Routes = append(r.Routes, wire.Route{Interface: "eth0", Dest: "0.0.0.0/0", Gateway: cfg.Gateway})
+	for _, s := range cfg.Nameservers {
+		r.ResolvConf += "nameserver " + s + "\n"
+	}
+	for _, c := range cfg.Inside().Checks(inside.Status{}, nil, r) {
+		r.Checks = append(r.Checks, wire.Check{Name: c.Name, OK: true})
+	}
+	return r, nil
 }
 
 // shim is the agent's first process.

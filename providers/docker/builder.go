@@ -252,7 +252,7 @@ func (b *builder) objects(p part) error {
 	if b.spec.Provider.DNS.Set {
 		dns = b.spec.Provider.DNS.V
 	}
-	ps, err := desiredProxy{scope: scope, addr: proxy, command: p.command, image: b.tool.ID, subnet: subnet, dns: dns,
+	ps, err := desiredProxy{scope: scope, addr: proxy, command: p.command, image: b.tool.ID, subnet: subnet, uplink: b.out.allocation.Uplink, dns: dns,
 		hardened: b.hardened.proxy, limits: p.inv.Limits, priority: !lessVersion(b.engine.info.API, "1.48")}.container()
 	if err != nil {
 		return &refusal{summaryProxy, sentence(err) + " Run `sandplan init`, which writes the host's name servers down, or set dns in the provider block."}

@@ -3,6 +3,7 @@ package docker
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"net/netip"
@@ -25,6 +26,7 @@ type desiredProxy struct {
 	command policy.Command
 	image   string // the ID of sandplan.image
 	subnet  planner.Subnet
+	uplink  planner.Subnet
 	dns     []netip.Addr
 	limits  hclspec.Limits
 	// hardened is proxyHost, made once for all.
@@ -57,6 +59,12 @@ func (d desiredProxy) container() (containerSpec, error) {
 		Declaration: "vendor." + d.command.Vendor(),
 		Listen:      netip.AddrPortFrom(d.subnet.Proxy, egress.Port).String(),
 		Agent:       d.subnet.Agent.String(),
+		UID:         policy.ProxyUID,
+		GID:         policy.ProxyUID,
+		Addresses: []string{netip.PrefixFrom(d.subnet.Uplink, d.uplink.Prefix.Bits()).String(),
+			netip.PrefixFrom(d.subnet.Proxy, d.subnet.Prefix.Bits()).String()},
+		Gateway:     d.uplink.Gateway.String(),
+		Nameservers: []string{engineResolver},
 		DNS:         []string{},
 		Sysctls:     proxySysctls(),
 		Limits:      proxyLimits(d.limits),
@@ -72,7 +80,7 @@ func (d desiredProxy) container() (containerSpec, error) {
 		return containerSpec{}, err
 	}
 	config := hardenedConfig(d.image, []string{commandEgress, arg})
-	config.Hostname = planner.PartProxy
+	config.Hostname = egress.Hostname
 	config.User = proxyUser
 	host := limits{memory: c.Limits.MemoryBytes, nanoCPUs: int64(c.Limits.CPUs) * 1e9, pids: 64}.on(d.hardened)
 	host.NetworkMode = networkMode(planner.AddrUplink)
@@ -89,6 +97,19 @@ func (d desiredProxy) container() (containerSpec, error) {
 		// The default route goes to the network that the container is created on, on every engine tested.
 		endpoints: []endpointSpec{uplink, newEndpoint(roleNetwork, d.addr.Invocation().With(planner.PartNetwork), d.subnet.Proxy)},
 	}, nil
+}
+
+// Inside is what the proxy at an address must find in its container.
+func (c *Compiled) Inside(a planner.Address) (planner.Inside, error) {
+	spec, ok := c.desired[a].(containerSpec)
+	if !ok || len(spec.config.Cmd) != 2 || spec.config.Cmd[0] != commandEgress {
+		return planner.Inside{}, fmt.Errorf("%s is no proxy of the configuration that was compiled", a)
+	}
+	cfg, err := egress.ParseConfig(spec.config.Cmd[1])
+	if err != nil {
+		return planner.Inside{}, fmt.Errorf("%s: %w", a, err)
+	}
+	return planner.Inside(cfg.Inside()), nil
 }
 
 // proxyLimits are those of the declaration, and the proxy's own for what nobody declares.
@@ -125,6 +146,11 @@ func proxyRows() []row {
 		row{path: at + "declaration", norm: text},
 		row{path: at + "listen", norm: text, label: "listen", show: planner.Headline},
 		row{path: at + "agent", norm: text},
+		row{path: at + "uid", norm: integer},
+		row{path: at + "gid", norm: integer},
+		row{path: at + "addresses", norm: list},
+		row{path: at + "gateway", norm: text},
+		row{path: at + "nameservers", norm: list},
 		row{path: at + "hosts", norm: each(hostText), attr: "hosts", show: planner.Headline},
 		row{path: at + "hosts_decl", norm: list},
 		row{path: at + "dns", norm: list, attr: "dns"},

@@ -2,11 +2,14 @@ package docker
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/sandplan/sandplan/hclspec"
+	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/permission"
+	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker/egress"
 )
 
@@ -46,6 +49,43 @@ func TestProxyHoldsWhatIsDeclared(t *testing.T) {
 		got := permission.Limits{Upload: l.Upload, Download: l.Download, Tunnels: l.Tunnels, TunnelsPerSecond: l.TunnelsPerSecond}
 		if got != tt.shown {
 			t.Errorf("%s: shown is %+v, want %+v", tt.reason, got, tt.shown)
+		}
+	}
+}
+
+// TestProxyMustFindWhatItGets: what a proxy has to find inside is what its container is made with.
+func TestProxyMustFindWhatItGets(t *testing.T) {
+	dir := t.TempDir()
+	if _, diags := onPaperIn(t, dir, paperConfig, paperLock); diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	spec, diags := hclspec.Load(hclspec.Source{Path: dir, Cwd: dir, Version: "0.1.0"}, hclspec.Vars{}, policy.Catalog())
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	c, diags := NoEngine(dir).Compile(t.Context(), spec, planner.Snapshot{})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	const proxy = "invocation.a.proxy"
+	got, err := c.Inside(proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := c.desired[proxy].(containerSpec)
+	var addresses []string
+	for i, bits := range []int{uplinkBits, networkBits} {
+		addresses = append(addresses, fmt.Sprintf("%s/%d", made.endpoints[i].settings.IPAMConfig.IPv4Address, bits))
+	}
+	want := planner.Inside{Listen: c.Allocation().Networks["invocation.a"].Proxy.String() + ":3128", Hostname: made.config.Hostname,
+		UID: policy.ProxyUID, GID: policy.ProxyUID, Addresses: addresses, Gateway: c.Allocation().Uplink.Gateway.String(),
+		Nameservers: []string{"127.0.0.11"}, Sysctls: made.host.Sysctls}
+	if !reflect.DeepEqual(got, want) || made.config.User != fmt.Sprintf("%d:%d", got.UID, got.GID) || len(got.Sysctls) != 3 {
+		t.Errorf("%+v\nwant %+v as %s", got, want, made.config.User)
+	}
+	for _, a := range []planner.Address{"invocation.a.agent", "invocation.z.proxy", planner.AddrUplink} {
+		if _, err := c.Inside(a); err == nil || !strings.Contains(err.Error(), "no proxy") {
+			t.Errorf("%s: %v", a, err)
 		}
 	}
 }

@@ -165,6 +165,10 @@ func (s sandbox) spec(network *shim.Network) (containerSpec, error) {
 	return containerSpec{name: objectName(s.scope, s.addr), config: config, host: host}, nil
 }
 
+// engineResolver is what resolv.conf names on a network of the user's: the engine's own resolver, which forwards to
+// HostConfig.Dns. That is the shim in an agent's container, and nobody in a proxy's, which asks the declared servers.
+const engineResolver = "127.0.0.11"
+
 func (s sandbox) shimConfig(memory []tmpfs, network *shim.Network) (string, error) {
 	l := s.invocation.Limits
 	c := shim.Config{
@@ -183,8 +187,7 @@ func (s sandbox) shimConfig(memory []tmpfs, network *shim.Network) (string, erro
 		Bounds:        shim.Bounds{TimeoutMS: s.timeoutMS, GraceMS: 5_000, SilenceMS: 5_000, Output: l.Output.V},
 	}
 	if network != nil {
-		// The engine's own resolver, which forwards to HostConfig.Dns: the shim.
-		c.Nameservers = []string{"127.0.0.11"}
+		c.Nameservers = []string{engineResolver}
 	}
 	for _, f := range s.command.Files() {
 		c.Files = append(c.Files, shim.File{Path: f.Path, Mode: f.Mode, Content: f.Content})

@@ -9,10 +9,15 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 )
 
-// Port is the port that every proxy listens on.
-const Port = 3128
+// Port is the port that every proxy listens on, and Hostname what its container is called.
+const (
+	Port     = 3128
+	Hostname = "proxy"
+)
 
 // Config is the whole declaration of one proxy. It is its command line, so that inspect shows it and
 // the gate compares it. Nothing in it is secret, and nothing in it depends on the line of a file that
@@ -26,6 +31,16 @@ type Config struct {
 	Listen string `json:"listen"`
 	// Agent is the one address that connections are accepted from.
 	Agent string `json:"agent"`
+	// UID and GID are the user that it must run as.
+	UID int `json:"uid"`
+	GID int `json:"gid"`
+	// Addresses are the proxy's own, on the uplink and on the invocation's network, each with the length of the
+	// network's prefix; it must have no other. Gateway is the uplink's, where its one default route must lead.
+	Addresses []string `json:"addresses"`
+	Gateway   string   `json:"gateway"`
+	// Nameservers are those that /etc/resolv.conf must name, and the only ones: the engine's own resolver. The
+	// proxy asks none of them.
+	Nameservers []string `json:"nameservers"`
 	// Hosts are what may be reached, sorted by name and port.
 	Hosts []Host `json:"hosts"`
 	// DNS are the name servers, ADDRESS or ADDRESS:PORT, asked in this order. May be empty when every
@@ -133,6 +148,12 @@ func ParseConfig(arg string) (*Config, error) {
 	return &c, nil
 }
 
+// Inside is what the proxy must find in its container. One that it tells nothing about is as it should be for nobody.
+func (c *Config) Inside() inside.Proxy {
+	return inside.Proxy{Listen: c.Listen, Hostname: Hostname, UID: c.UID, GID: c.GID, Addresses: c.Addresses,
+		Gateway: c.Gateway, Nameservers: c.Nameservers, Sysctls: c.Sysctls}
+}
+
 // Validate reports the first thing that makes the configuration unusable.
 func (c *Config) Validate() error {
 	listen, err := netip.ParseAddrPort(c.Listen)
@@ -145,6 +166,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := netip.ParseAddr(c.Agent); err != nil {
 		return fmt.Errorf("agent: %w", err)
+	}
+	if err := c.validateInside(); err != nil {
+		return err
 	}
 	if len(c.Hosts) == 0 {
 		return errors.New("no hosts")
@@ -168,6 +192,20 @@ func (c *Config) Validate() error {
 		return err
 	}
 	return c.Limits.validate()
+}
+
+func (c *Config) validateInside() error {
+	for _, a := range c.Addresses {
+		if _, err := netip.ParsePrefix(a); err != nil {
+			return fmt.Errorf("addresses: %w", err)
+		}
+	}
+	for _, a := range append([]string{c.Gateway}, c.Nameservers...) {
+		if _, err := netip.ParseAddr(a); a != "" && err != nil {
+			return fmt.Errorf("gateway and nameservers: %w", err)
+		}
+	}
+	return nil
 }
 
 func (c *Config) nameServers() ([]netip.AddrPort, error) {

@@ -213,6 +213,9 @@ func TestConfigMistakes(t *testing.T) {
 	}{
 		{"listens everywhere", func(c *Config) { c.Listen = "0.0.0.0:3128" }, "one interface"},
 		{"no agent", func(c *Config) { c.Agent = "" }, "agent"},
+		{"its own address", func(c *Config) { c.Addresses = []string{"10.0.0.2"} }, "addresses"},
+		{"gateway", func(c *Config) { c.Gateway = "gw.example" }, "gw.example"},
+		{"engine's resolver", func(c *Config) { c.Nameservers = []string{"dns.example"} }, "dns.example"},
 		{"no hosts", func(c *Config) { c.Hosts = nil }, "no hosts"},
 		{"port", func(c *Config) { c.Hosts[0].Port = 70000 }, "port 70000"},
 		{"address", func(c *Config) { c.Hosts[0].Addresses = []string{"x"} }, vendorName},

@@ -8,26 +8,26 @@ import (
 	"net/netip"
 	"os"
 	"path"
-	"slices"
 	"sort"
 	"strings"
 
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
-// inside is what a proxy finds out about the container that it runs in.
-type inside struct {
+// found is what a proxy finds out about the container that it runs in.
+type found struct {
 	addresses  []wire.Address
 	routes     []wire.Route
 	resolvConf string
 	hosts      string
-	status     string // /proc/self/status
+	status     inside.Status
 	sysctls    map[string]string
 }
 
 // look reads it. Root stands before every path, and is "/" outside of tests.
-func look(root string, cfg *Config) (inside, error) {
-	in := inside{sysctls: map[string]string{}}
+func look(root string, cfg *Config) (found, error) {
+	in := found{sysctls: map[string]string{}}
 	var err error
 	if in.addresses, err = interfaceAddresses(); err != nil {
 		return in, err
@@ -39,9 +39,12 @@ func look(root string, cfg *Config) (inside, error) {
 		}
 		return string(b)
 	}
-	in.resolvConf, in.hosts, in.status = read("etc/resolv.conf"), read("etc/hosts"), read("proc/self/status")
-	table := read("proc/net/route")
+	in.resolvConf, in.hosts = read("etc/resolv.conf"), read("etc/hosts")
+	status, table := read("proc/self/status"), read("proc/net/route")
 	if err != nil {
+		return in, err
+	}
+	if in.status, err = inside.ParseStatus(status); err != nil {
 		return in, err
 	}
 	if in.routes, err = parseRoutes(table); err != nil {
@@ -57,6 +60,8 @@ func look(root string, cfg *Config) (inside, error) {
 	return in, nil
 }
 
+// interfaceAddresses lists every address, and with none the interfaces that are up without one: a frame needs
+// no address to get through. Kernels put tunnels that are down (tunl0, sit0) into every namespace.
 func interfaceAddresses() ([]wire.Address, error) {
 	ifs, err := net.Interfaces()
 	if err != nil {
@@ -71,6 +76,9 @@ func interfaceAddresses() ([]wire.Address, error) {
 		for _, a := range addrs {
 			out = append(out, wire.Address{Interface: i.Name, Prefix: a.String()})
 		}
+		if len(addrs) == 0 && i.Flags&net.FlagUp != 0 {
+			out = append(out, wire.Address{Interface: i.Name})
+		}
 	}
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Interface != out[j].Interface {
@@ -82,7 +90,7 @@ func interfaceAddresses() ([]wire.Address, error) {
 }
 
 // networks are the prefixes of the addresses.
-func (in inside) networks() []netip.Prefix {
+func (in found) networks() []netip.Prefix {
 	var out []netip.Prefix
 	for _, a := range in.addresses {
 		if p, err := netip.ParsePrefix(a.Prefix); err == nil {
@@ -90,16 +98,6 @@ func (in inside) networks() []netip.Prefix {
 		}
 	}
 	return out
-}
-
-// interfaceOf is the interface that has an address, "" when none has.
-func (in inside) interfaceOf(a netip.Addr) string {
-	for _, x := range in.addresses {
-		if p, err := netip.ParsePrefix(x.Prefix); err == nil && p.Addr() == a {
-			return x.Interface
-		}
-	}
-	return ""
 }
 
 // parseRoutes reads /proc/net/route: hexadecimal addresses in the machine's byte order.
@@ -147,59 +145,12 @@ func hexAddr(s string) (netip.Addr, error) {
 	return netip.AddrFrom4(out), nil
 }
 
-// checks hold what is inside against what no configuration can relax, and against the declaration.
-func (in inside) checks(cfg *Config) []wire.Check {
-	var out []wire.Check
-	check := func(name string, ok bool, format string, args ...any) {
-		out = append(out, wire.Check{Name: name, OK: ok, Detail: fmt.Sprintf(format, args...)})
-	}
-	uids := strings.Fields(in.statusField("Uid"))
-	check("proc.user", len(uids) == 4 && !slices.Contains(uids, "0"), "uids %v", uids)
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-		v := in.statusField(set)
-		check("proc."+strings.ToLower(set), v != "" && strings.Trim(v, "0") == "", "%s", v)
-	}
-	check("proc.no_new_privs", in.statusField("NoNewPrivs") == "1", "%s", in.statusField("NoNewPrivs"))
-	check("proc.seccomp", in.statusField("Seccomp") == "2", "%s", in.statusField("Seccomp"))
-
-	listen := netip.MustParseAddrPort(cfg.Listen).Addr() // Validate has parsed it
-	inner := in.interfaceOf(listen)
-	check("net.listen", inner != "", "%s on interface %q", listen, inner)
-	outward := 0
-	for _, r := range in.routes {
-		if r.Dest == "0.0.0.0/0" && r.Interface != inner {
-			outward++
-		}
-		if r.Gateway != "" && r.Interface == inner {
-			check("net.route", false, "a route to %s by %s leads through the agent's network", r.Dest, r.Gateway)
-		}
-	}
-	check("net.default_route", outward == 1, "%d default routes through the uplink", outward)
-
-	names := make([]string, 0, len(cfg.Sysctls))
-	for n := range cfg.Sysctls {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
-		check("sysctl."+n, in.sysctls[n] == cfg.Sysctls[n], "%s, declared %s", in.sysctls[n], cfg.Sysctls[n])
-	}
-	return out
-}
-
-func (in inside) statusField(name string) string {
-	for _, line := range strings.Split(in.status, "\n") {
-		if v, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
-}
-
-// ready is the proxy's answer to a challenge.
-func (in inside) ready(cfg *Config, nonce string, listen net.Addr) wire.Ready {
-	return wire.Ready{
+// ready is the proxy's answer to a challenge: what it found, and what it thinks of it.
+func (in found) ready(cfg *Config, nonce string, listen net.Addr) wire.Ready {
+	r := wire.Ready{
 		Nonce: nonce, Listen: listen.String(), Addresses: in.addresses, Routes: in.routes,
-		ResolvConf: in.resolvConf, Hosts: in.hosts, Checks: in.checks(cfg),
+		ResolvConf: in.resolvConf, Hosts: in.hosts,
 	}
+	r.Checks = cfg.Inside().Checks(in.status, in.sysctls, r)
+	return r
 }

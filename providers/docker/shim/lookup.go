@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -27,7 +27,7 @@ func proveResolver(cfg *Config, ch wire.Challenge, p *proof) checks {
 		c.fail("dns.hosts", err)
 	} else {
 		p.report.Hosts = string(hosts)
-		wrong := parseHosts(string(hosts), cfg.Network)
+		wrong := wrongHosts(string(hosts), cfg.Network)
 		c.add("dns.hosts", len(wrong) == 0, "%s", strings.Join(wrong, "; "))
 	}
 	text, err := os.ReadFile("/etc/resolv.conf")
@@ -36,14 +36,12 @@ func proveResolver(cfg *Config, ch wire.Challenge, p *proof) checks {
 		return c
 	}
 	p.report.ResolvConf = string(text)
-	servers, wrong := parseResolvConf(string(text))
-	if !slices.Equal(servers, cfg.Nameservers) {
-		wrong = append(wrong, fmt.Sprintf("name servers are %v, declared %v", servers, cfg.Nameservers))
-	}
+	wrong := inside.Nameservers(string(text), cfg.Nameservers)
 	c.add("dns.resolv_conf", len(wrong) == 0, "%s", strings.Join(wrong, "; "))
 	if p.resolver == nil {
 		return c // which is told already
 	}
+	servers, _ := inside.ResolvConf(string(text))
 	for i, server := range servers {
 		name := fmt.Sprintf("n%d-%s.sandplan.invalid", i, label(ch.Nonce))
 		p.resolver.watch(name)
@@ -61,40 +59,17 @@ func proveResolver(cfg *Config, ch wire.Challenge, p *proof) checks {
 	return c
 }
 
-// parseResolvConf returns the servers, and what besides them could lead a lookup elsewhere.
-func parseResolvConf(text string) (servers, wrong []string) {
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) == 0 || f[0][0] == '#' || f[0][0] == ';':
-		case f[0] == "nameserver" && len(f) > 1:
-			servers = append(servers, f[1])
-		case f[0] == "options":
-		case f[0] == "search" && (len(f) == 1 || len(f) == 2 && f[1] == "."): // none
-		default:
-			wrong = append(wrong, fmt.Sprintf("line %q is not declared", strings.TrimSpace(line)))
-		}
+// wrongHosts are the lines of a hosts file that no engine writes for this container by itself.
+func wrongHosts(text string, n *Network) []string {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return []string{err.Error()}
 	}
-	return servers, wrong
-}
-
-// parseHosts returns the lines of a hosts file that name anything but this machine: its loopback and
-// multicast addresses, and its own one on the network.
-func parseHosts(text string, n *Network) (wrong []string) {
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
-		a, err := netip.ParseAddr(f[0])
-		own := n != nil && err == nil && a == netip.MustParsePrefix(n.Address).Addr()
-		// Engines write fe00::0 (ip6-localnet) too.
-		if err != nil || !own && !a.IsLoopback() && !a.IsMulticast() && a != netip.MustParseAddr("fe00::") {
-			wrong = append(wrong, fmt.Sprintf("line %q is not declared", strings.TrimSpace(line)))
-		}
+	var own []netip.Addr
+	if n != nil {
+		own = append(own, netip.MustParsePrefix(n.Address).Addr())
 	}
-	return wrong
+	return inside.Hosts(text, hostname, own...)
 }
 
 // label makes one label of a domain name from a nonce.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -77,22 +78,13 @@ func proveProcess(cfg *Config, out *wire.Process) checks {
 		c.fail("proc.status", err)
 		return c
 	}
-	st, err := parseStatus(string(text))
+	st, err := inside.ParseStatus(string(text))
 	if err != nil {
 		c.fail("proc.status", err)
 		return c
 	}
-	*out = st.process()
-	c.add("proc.no_new_privs", st.noNewPrivs == 1, "NoNewPrivs is %d, must be 1", st.noNewPrivs)
-	c.add("proc.uid", st.allUIDs(cfg.UID), "UIDs are %v, declared %d", st.uids, cfg.UID)
-	c.add("proc.gid", st.allGIDs(cfg.GID), "GIDs are %v, declared %d", st.gids, cfg.GID)
-	c.add("proc.groups", !slices.ContainsFunc(st.groups, func(g int) bool { return g != cfg.GID }),
-		"supplementary groups are %v, declared none but %d", st.groups, cfg.GID)
-	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-		v := st.caps[set]
-		c.add("proc."+capNames[set], strings.Trim(v, "0") == "" && v != "", "%s is %s, must be empty", set, v)
-	}
-	c.add("proc.seccomp", st.seccomp == 2, "seccomp mode is %d, must be 2 (a filter)", st.seccomp)
+	*out = st.Process()
+	c = append(c, st.Checks(cfg.UID, cfg.GID)...)
 	extra := undeclared(os.Environ(), cfg.Env)
 	c.add("proc.env", len(extra) == 0, "the container's environment has what is not declared: %s", strings.Join(extra, ", "))
 	info, err := os.Stat(cfg.Dir)
