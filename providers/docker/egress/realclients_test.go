@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -92,6 +93,23 @@ func TestRealClients(t *testing.T) {
 	for _, e := range p.log.entries(t) {
 		if e.Decision == Refuse && e.Host != "github.com" {
 			t.Errorf("refused: %+v", e)
+		}
+	}
+	t.Run("node, http", func(t *testing.T) { tryHTTP(t, fetch) })
+}
+
+// tryHTTP reaches hosts without TLS: Node leaves a port out of Host where it is the scheme's own.
+func tryHTTP(t *testing.T, fetch string) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	defer site.Close()
+	for _, port := range []int{80, 8080} {
+		cfg := plainConfig()
+		cfg.Hosts[0].Port = port
+		p := startProxy(t, cfg, site.Listener.Addr().String())
+		cmd := exec.CommandContext(t.Context(), "node", "-e", fetch, fmt.Sprintf("http://%s:%d/", vendorName, port))
+		cmd.Env = append(os.Environ(), "NODE_USE_ENV_PROXY=1", "HTTP_PROXY=http://"+p.addr, "http_proxy=http://"+p.addr, "NO_PROXY=", "no_proxy=")
+		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "hello" {
+			t.Errorf("port %d: %v, %s", port, err, out)
 		}
 	}
 }
