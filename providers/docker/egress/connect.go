@@ -109,19 +109,6 @@ func (t *tunnel) opened() {
 	}
 }
 
-// gone tells of a tunnel that ended around its answer: whatever was answered stands in the log.
-func (t *tunnel) gone(ctx context.Context, err error) { t.drop(ctx, reason.HelloMissing, err) }
-
-// cutShort says that what looks like a fault of the agent's, or of the way out, is the run's end: that closes
-// connections and ends lookups and dials wherever they are.
-func cutShort(ctx context.Context, why reason.Reason) bool {
-	switch why {
-	case reason.HeadIncomplete, reason.LookupFailed, reason.DialFailed, reason.HelloMissing:
-		return ctx.Err() != nil
-	}
-	return false
-}
-
 // release gives the buffer back, of which nothing is used any more.
 func (t *tunnel) release() {
 	if t.buf != nil {
@@ -299,44 +286,6 @@ func (t *tunnel) readHello() ([]byte, reason.Reason, error) {
 		case err != nil:
 			return nil, reason.HelloMissing, err
 		}
-	}
-}
-
-// refuse answers a request that opens no tunnel.
-func (t *tunnel) refuse(ctx context.Context, why reason.Reason, err error) {
-	if cutShort(ctx, why) {
-		t.decide(Refuse, reason.Stopping, nil)
-		return // no answer of this run's would be true of the next one
-	}
-	t.decide(Refuse, why, err)
-	cfg := t.server.cfg
-	body := cfg.refusal(why, hostport.Shown(t.raw), t.server.acl.Targets())
-	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(cfg.Limits.HeadMS))); err != nil {
-		return
-	}
-	if _, err := t.client.Write(response(why, body)); err != nil {
-		return
-	}
-	t.server.drain(t.client)
-}
-
-// drop ends a tunnel whose hello was refused. Nothing of it was forwarded. Whatever is wrong with it, who began to
-// speak TLS and is still there is told so in TLS.
-func (t *tunnel) drop(ctx context.Context, why reason.Reason, err error) {
-	if cutShort(ctx, why) {
-		t.decide(Refuse, reason.Stopping, nil)
-		return
-	}
-	t.decide(Refuse, why, err)
-	if !t.begunTLS || why == reason.HelloMissing {
-		return
-	}
-	// The time of the answer may be over when a hello took all of its own.
-	if err := t.client.SetWriteDeadline(t.server.world.now().Add(ms(t.server.cfg.Limits.HeadMS))); err != nil {
-		return
-	}
-	if _, err := t.client.Write(tlsAlert); err == nil {
-		t.server.drain(t.client)
 	}
 }
 
