@@ -152,6 +152,7 @@ func TestMainRefusesItsOwnNetworks(t *testing.T) {
 	cfg := mainConfig(t)
 	cfg.DNS = []string{ns.addr.String()}
 	cfg.Limits.SilenceMS = patience.Milliseconds()
+	cfg.Limits.MemoryBytes, cfg.Limits.CPUs = 0, 0 // other tests run in this process
 	s := startMain(t, cfg)
 	w := wire.NewWriter(s.stdin)
 	if err := w.Challenge(wire.Challenge{Nonce: "n-1", Token: "t"}); err != nil {
