@@ -13,7 +13,8 @@ import (
 // Egress is what went through the proxy, and what did not.
 type Egress struct {
 	// Allowed and Refused count by HOST:PORT. What asked for something else stands under what it asked for,
-	// quoted, and what asked for nothing under NoTarget.
+	// quoted, what asked for nothing under NoTarget, and what the proxy counted without its target under Unlisted. A
+	// tunnel that was let through and refused for what was said in it later is in both.
 	Allowed map[string]int64 `json:"allowed,omitempty"`
 	Refused map[string]int64 `json:"refused,omitempty"`
 	// Up and Down are the bytes of closed tunnels.
@@ -53,8 +54,12 @@ type egressLine struct {
 	Count    int64  `json:"count"`
 }
 
-// NoTarget counts refusals of what named no target: it was no request of a proxy at all.
-const NoTarget = "(no target)"
+const (
+	// NoTarget counts refusals of what named no target: it was no request of a proxy at all.
+	NoTarget = "(no target)"
+	// Unlisted counts refusals of more targets at once than the proxy tells apart.
+	Unlisted = "(not listed)"
+)
 
 func (e egressLine) target() string {
 	switch {
@@ -65,6 +70,9 @@ func (e egressLine) target() string {
 	}
 	return net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 }
+
+// stopping is the proxy's reason for what the run's end cut short.
+const stopping = "stopping"
 
 // maxEgressLine is far above any line that the proxy writes: it comes from a process that talks to a
 // hostile client.
@@ -117,10 +125,14 @@ func (l *egressLog) line(b []byte) {
 	switch {
 	case e.Event == "decision" && e.Decision == "allow":
 		l.sum.Allowed[where]++
+	case e.Event == "decision" && e.Reason == stopping:
+		// The run's end cut it short: nobody was refused.
 	case e.Event == "decision":
 		l.sum.Refused[where]++
 	case e.Event == "repeated":
 		l.sum.Refused[where] += e.Count
+	case e.Event == "unlisted":
+		l.sum.Refused[Unlisted] += e.Count
 	case e.Event == "closed":
 		l.sum.Up += e.Up
 		l.sum.Down += e.Down

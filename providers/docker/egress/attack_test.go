@@ -262,7 +262,9 @@ func TestAttackHello(t *testing.T) {
 			if rest, err := io.ReadAll(c); err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Errorf("it is not closed: %q, %v", rest, err)
 			}
-			p.awaitReason(a.why)
+			if e := p.awaitReason(a.why); e.Event != EventDecision || e.Decision != Refuse || e.Tunnel == 0 {
+				t.Errorf("it is not told as a refusal: %+v", e)
+			}
 			// Whatever the server got, it was nothing but hellos for the vendor.
 			got.mu.Lock()
 			defer got.mu.Unlock()

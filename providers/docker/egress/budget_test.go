@@ -6,6 +6,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
@@ -28,19 +29,37 @@ func TestDownloadLimitEndsAllDownloads(t *testing.T) {
 	if _, err := io.ReadFull(a, make([]byte, 600)); err != nil {
 		t.Fatalf("within the limit: %v", err)
 	}
+	p.awaitPassed(1, 600)
 	if _, err := b.Write([]byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(b); !errors.Is(err, syscall.ECONNRESET) || len(got) != 0 {
 		t.Errorf("the tunnel over the limit got %d bytes and ends with %v", len(got), err)
 	}
-	p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.DownloadLimit })
+	l := p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.DownloadLimit })
+	if l.Up != 2 || l.Down != 600 { // what did not fit did not pass
+		t.Errorf("of the run it says %d up, %d down", l.Up, l.Down)
+	}
 	e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed })
 	if e.Reason != reason.DownloadLimit || e.Down != 0 || e.Up != 1 {
 		t.Errorf("log: %+v", e)
 	}
 	if resp, _ := p.ask(connectTo(vendorName + ":443")); resp.Header.Get("X-Sandplan-Reason") != string(reason.DownloadLimit) {
 		t.Errorf("a new tunnel after the limit: %s", resp.Status)
+	}
+}
+
+// awaitPassed waits until so much has passed: whoever reads a byte may know of it before the proxy does.
+func (p *proxy) awaitPassed(wantUp, wantDown int64) {
+	p.t.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		up, down := p.server.passed()
+		if up == wantUp && down == wantDown {
+			return
+		}
+		if time.Since(start) > patience {
+			p.t.Fatalf("%d bytes up, %d down", up, down)
+		}
 	}
 }
 

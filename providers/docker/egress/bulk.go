@@ -83,6 +83,7 @@ func (f *flow) splice(s *splicer) (moved int64, err error) {
 		n, err := s.move(want)
 		f.budget.giveBack(want - n)
 		f.moved += n
+		f.budget.passed.Add(n)
 		moved += n
 		if err != nil {
 			return moved, err

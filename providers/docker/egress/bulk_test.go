@@ -216,6 +216,9 @@ func TestStalledHoldLittleOfTheBudget(t *testing.T) {
 	if held := used - passed; held > tunnels*(pipeSize+bufferSize) {
 		t.Errorf("%d bytes are held beyond the %d that passed", held, passed)
 	}
+	if up, _ := p.server.passed(); up != passed {
+		t.Errorf("a limit would say that %d bytes have passed, of %d", up, passed)
+	}
 }
 
 // TestBulkLosesNothingUntold: a write whose wait ends, for whatever reason, leaves bytes in the pipe. That is a failure,

@@ -96,7 +96,10 @@ func (t *tunnel) run(ctx context.Context) {
 		t.gone(ctx, err)
 		return
 	}
-	t.allowed()
+	if !t.allowed() {
+		t.closed(reason.LogLimit, nil)
+		return
+	}
 	why, err = t.relay(ctx, upstream, first)
 	t.closed(why, err)
 }
@@ -179,6 +182,9 @@ func (t *tunnel) allow() (why reason.Reason) {
 		if b.spent() {
 			return b.why
 		}
+	}
+	if t.server.log.over() {
+		return reason.LogLimit
 	}
 	return reason.None
 }
@@ -295,15 +301,21 @@ func (t *tunnel) decide(decision string, why reason.Reason, err error) {
 	t.server.log.Write(e)
 }
 
-// allowed says that the tunnel is let through. Its hello was looked at as a whole, so that it may go while
-// this is being written; nothing else of the agent's may. Without a hello nothing may.
-func (t *tunnel) allowed() {
+// allowed says that the tunnel is let through, if that can be told. Its hello was looked at as a whole, so that it
+// may go while this is being written; nothing else may, of the agent's or to it. Without a hello nothing may.
+func (t *tunnel) allowed() (told bool) {
 	e := t.entry(EventDecision, reason.Allowed, nil)
 	e.Decision = Allow
-	t.line = t.server.log.Queue(e)
-	if !t.rule.TLS {
-		t.server.log.Await(t.line)
-	}
+	t.line, told = t.server.log.Pass(e)
+	return told && (t.rule.TLS || t.server.log.Await(t.line))
+}
+
+// refused says that a tunnel that was let through is ended for what was said in it. Its bytes stand on the line that
+// says that it is closed.
+func (t *tunnel) refused(r *refusedError) {
+	e := t.entry(EventDecision, r.why, nil)
+	e.Decision, e.SNI, e.Up, e.Down = Refuse, clip(r.sni), 0, 0
+	t.server.log.Write(e)
 }
 
 func (t *tunnel) closed(why reason.Reason, err error) {

@@ -13,9 +13,10 @@ type Event string
 
 // The events.
 const (
-	EventDecision Event = "decision" // a request was let through or refused, its hello included
+	EventDecision Event = "decision" // a request was let through or refused, its hello included, or a tunnel for what it said later
 	EventClosed   Event = "closed"   // a tunnel that was let through ended
 	EventRepeated Event = "repeated" // further refusals of one kind that were counted and not logged each
+	EventUnlisted Event = "unlisted" // refusals that were counted without a line, as more kinds came than are told apart
 	EventLimit    Event = "limit"    // a bound of the whole run is used up
 	EventTrouble  Event = "trouble"  // the proxy itself lacks something, descriptors for example
 	EventEnd      Event = "end"      // the last line: counts of everything
@@ -45,9 +46,10 @@ type Entry struct {
 	Down       int64         `json:"down"`
 	DurationMS int64         `json:"duration_ms"`
 	Error      string        `json:"error,omitempty"`
-	// Count is how many refusals a line of EventRepeated stands for.
+	// Count is how many refusals a line of EventRepeated or EventUnlisted stands for.
 	Count int64 `json:"count,omitempty"`
-	// Counts are all reasons of the run with how often each was decided, on the line of EventEnd.
+	// Counts are all reasons of the run with how often each was decided, on the line of EventEnd: as often as the
+	// lines of decisions, repeated and unlisted refusals say together.
 	Counts map[reason.Reason]int64 `json:"counts,omitempty"`
 }
 

@@ -1,15 +1,12 @@
 package egress
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,81 +61,121 @@ func TestRepeatedRefusalsAreCounted(t *testing.T) {
 	}
 }
 
+// TestDifferentEvidenceIsNotFolded: refusals are alike when all that would be seen of them is.
+func TestDifferentEvidenceIsNotFolded(t *testing.T) {
+	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	out := &lines{}
+	l := newLog(out, c.now, "invocation.a", 1<<20)
+	one := refusal("a.example")
+	one.SNI, one.Address = "first.example", "10.0.0.1:443"
+	name, address, port, why := one, one, one, one
+	name.SNI, address.Address, port.Port, why.Reason = "second.example", "10.0.0.2:443", 80, reason.SNIDiffers
+	kinds := []Entry{one, name, address, port, why}
+	for range 3 {
+		for _, e := range kinds {
+			l.Write(e)
+		}
+	}
+	l.End("over")
+	es := out.entries(t)
+	if len(es) != 2*len(kinds)+1 {
+		t.Fatalf("%d lines: one for each kind, one for what is like it, and the end", len(es))
+	}
+	kind := func(e Entry) string { return fmt.Sprint(e.Host, e.Port, e.SNI, e.Address, e.Reason) }
+	for _, want := range kinds {
+		alike := func(e Entry) bool { return kind(e) == kind(want) }
+		if i := slices.IndexFunc(es, alike); i < 0 || es[i].Event != EventDecision {
+			t.Errorf("%+v is not told", want)
+		}
+		if i := slices.IndexFunc(es[len(kinds):], alike); i < 0 || es[len(kinds)+i].Event != EventRepeated || es[len(kinds)+i].Count != 2 {
+			t.Errorf("the repetitions of %+v are not told", want)
+		}
+	}
+	checkSums(t, es)
+}
+
+// checkSums: the last line says of every reason how often the others tell it, and of the bytes the same.
+func checkSums(t *testing.T, es []Entry) {
+	t.Helper()
+	told, up, down := map[reason.Reason]int64{}, int64(0), int64(0)
+	for _, e := range es {
+		switch e.Event {
+		case EventDecision:
+			told[e.Reason]++
+		case EventRepeated, EventUnlisted:
+			told[e.Reason] += e.Count
+		case EventClosed:
+			up, down = up+e.Up, down+e.Down
+		}
+	}
+	end := es[len(es)-1]
+	if diff := cmp.Diff(told, end.Counts); end.Event != EventEnd || diff != "" || end.Up != up || end.Down != down {
+		t.Errorf("the lines say %v, %d up, %d down; the last one %+v", told, up, down, end)
+	}
+}
+
+// TestNamesThatDifferDoNotGrowTheTable, and what finds no place in it is not hidden in silence.
 func TestNamesThatDifferDoNotGrowTheTable(t *testing.T) {
 	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	l := newLog(io.Discard, c.now, "", 1<<30)
+	out := &lines{}
+	l := newLog(out, c.now, "invocation.a", 1<<30)
 	for i := range 10 * maxRepeats {
 		l.Write(refusal(fmt.Sprintf("x%d.example", i)))
 	}
-	if len(l.repeats) > maxRepeats+1 {
+	if len(l.repeats) > maxRepeats {
 		t.Errorf("%d kinds are held", len(l.repeats))
 	}
 	c.at = c.at.Add(repeatAfter)
 	l.Flush()
 	c.at = c.at.Add(repeatAfter)
 	l.Flush()
-	if len(l.repeats) != 0 {
+	if len(l.repeats)+len(l.unlisted) != 0 {
 		t.Errorf("%d kinds are held after they have stopped", len(l.repeats))
 	}
+	l.Write(refusal("y.example"))
+	l.End("over")
+	es := out.entries(t)
+	if len(es) != maxRepeats+3 {
+		t.Fatalf("%d lines: as many as there are places, what found none, the one behind it, and the end", len(es))
+	}
+	if e := es[maxRepeats]; e.Event != EventUnlisted || e.Count != 9*maxRepeats || e.Reason != reason.HostNotDeclared || e.Host != "" {
+		t.Errorf("what found no place: %+v", e)
+	}
+	if e := es[maxRepeats+1]; e.Host != "y.example" {
+		t.Errorf("when there is a place again: %+v", e)
+	}
+	checkSums(t, es)
 }
 
-// TestNothingPassesUntold: while a decision cannot be written, the hello and its answer pass, and nothing else
-// that the agent says; without TLS not a byte.
-func TestNothingPassesUntold(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		cfg  *Config
-	}{{"tls", testConfig()}, {"plain", plainConfig()}} {
-		t.Run(c.name, func(t *testing.T) {
-			reader, writer := io.Pipe() // nobody reads at first
-			got := &lines{}
-			p := startProxy(t, c.cfg, upstream(t, func(c *net.TCPConn) {
-				buf := make([]byte, 16<<10)
-				for {
-					n, err := c.Read(buf)
-					_, _ = got.Write(buf[:n])
-					if err != nil {
-						return
-					}
-					if buf[0] == 22 { // a hello
-						_, _ = c.Write(answer(t))
-					}
-				}
-			}))
-			p.server.log.mu.Lock()
-			p.server.log.w = writer
-			p.server.log.mu.Unlock()
-			conn := p.tunnel(vendorName + ":443")
-			before := 0
-			if c.name == "tls" {
-				hello := helloBytes(t, &tls.Config{ServerName: vendorName})
-				before = len(hello)
-				if _, err := conn.Write(hello); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.ReadFull(conn, make([]byte, len(answer(t)))); err != nil {
-					t.Fatalf("the answer: %v", err)
-				}
+// TestPassIsBounded: of tunnels that are let through at once maxAhead need not wait for a log that nobody reads.
+func TestPassIsBounded(t *testing.T) {
+	reader, writer := io.Pipe()
+	l := newLog(writer, time.Now, "invocation.a", 1<<20)
+	passed := make(chan uint64, 2*maxAhead)
+	for range cap(passed) {
+		go func() {
+			line, told := l.Pass(Entry{Event: EventDecision, Tunnel: 1, Decision: Allow, Reason: reason.Allowed})
+			if !told {
+				t.Error("it cannot be told")
 			}
-			said := []byte{23, 3, 3, 0, 1, 'x'}
-			if _, err := conn.Write(said); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(2 * soonAfter)
-			if n := got.len(); n != before {
-				t.Errorf("%d bytes have passed, want %d", n, before)
-			}
-			line, err := bufio.NewReader(reader).ReadString('\n')
-			if err != nil || !strings.Contains(line, `"decision":"allow"`) {
-				t.Errorf("%q, %v", line, err)
-			}
-			go func() { _, _ = io.Copy(io.Discard, reader) }()
-			for start := time.Now(); got.len() < before+len(said); time.Sleep(time.Millisecond) {
-				if time.Since(start) > patience {
-					t.Fatalf("%d bytes have passed after the line was read", got.len())
-				}
-			}
-		})
+			passed <- line
+		}()
+	}
+	for range maxAhead {
+		<-passed
+	}
+	time.Sleep(2 * soonAfter)
+	if n := len(passed); n > 0 {
+		t.Errorf("%d more have passed", n)
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	for range maxAhead {
+		if line := <-passed; !l.Await(line) {
+			t.Errorf("line %d is not written", line)
+		}
+	}
+	if l.ahead != 0 {
+		t.Errorf("%d are ahead when all is written", l.ahead)
 	}
 }
 
@@ -165,9 +202,13 @@ func TestLogBudget(t *testing.T) {
 	if n := out.len(); n > 2000 {
 		t.Errorf("%d bytes were written of 1000", n)
 	}
+	if line, told := l.Pass(Entry{Event: EventDecision, Tunnel: 1, Decision: Allow, Reason: reason.Allowed}); told {
+		t.Errorf("what is let through is told on line %d", line)
+	}
 	l.End("full")
 	es := out.entries(t)
-	if a, b := es[len(es)-2], es[len(es)-1]; a.Reason != reason.LogLimit || b.Event != EventEnd || b.Counts[reason.HostNotDeclared] != 50 {
+	if a, b := es[len(es)-2], es[len(es)-1]; a.Reason != reason.LogLimit || b.Event != EventEnd || b.Counts[reason.HostNotDeclared] != 50 ||
+		b.Counts[reason.Allowed] != 0 || b.Counts[reason.LogLimit] != 1 {
 		t.Errorf("the last lines: %+v, %+v", a, b)
 	}
 }
@@ -180,6 +221,9 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	l := newLog(broken{}, time.Now, "", 1<<20)
 	l.Write(refusal("a.example"))
 	l.Write(refusal("b.example"))
+	if line, told := l.Pass(Entry{Event: EventDecision, Tunnel: 1, Decision: Allow, Reason: reason.Allowed}); told || l.Await(1) {
+		t.Errorf("line %d is told", line)
+	}
 	l.End("over")
 	select {
 	case <-l.Full():

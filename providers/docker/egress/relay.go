@@ -19,7 +19,7 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 	s := t.server
 	var ended atomic.Int32
 	up := &flow{server: s, dst: upstream, src: t.client, budget: &s.up, ended: &ended, line: t.line}
-	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down, ended: &ended}
+	down := &flow{server: s, dst: t.client, src: upstream, budget: &s.down, ended: &ended, line: t.line}
 	if t.rule.TLS {
 		up.guard, down.guard = hello.NewGuard(t.rule.Host, s.cfg.Limits.HelloBytes)
 	}
@@ -35,6 +35,9 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 	t.release()
 	t.opened()
 	if err == nil {
+		err = up.told() // meanwhile the server thinks about its answer, which need not wait for the line then
+	}
+	if err == nil {
 		err = up.run()
 	}
 	if err != nil {
@@ -49,7 +52,8 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 	}
 	var refused *refusedError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) || errors.As(derr, &refused): // whatever else befell it
+		t.refused(refused)
 		return refused.why, nil
 	case ctx.Err() != nil:
 		return reason.Stopping, nil
@@ -62,7 +66,10 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 }
 
 // refusedError ends a tunnel for a reason of the proxy's own.
-type refusedError struct{ why reason.Reason }
+type refusedError struct {
+	why reason.Reason
+	sni string // of the hello that was refused, if it was for one
+}
 
 func (e *refusedError) Error() string { return e.why.Text() }
 
@@ -71,6 +78,7 @@ type guard interface {
 	Feed([]byte) ([]byte, reason.Reason)
 	Holds() bool // something that was fed, and not let through yet
 	Over() bool
+	Refused() string
 }
 
 // flow is one direction of a tunnel.
@@ -124,8 +132,11 @@ func (f *flow) run() error {
 // end passes on that src has said all, and stays until the tunnel is over: src may still be reset, and nobody else
 // reads it any more.
 func (f *flow) end() error {
+	if err := f.told(); err != nil {
+		return err
+	}
 	if g := f.guarded(); g != nil && g.Holds() {
-		return &refusedError{reason.HelloMissing} // not all of it has passed
+		return &refusedError{why: reason.HelloMissing} // not all of it has passed
 	}
 	if f.ended.Add(1) == 2 {
 		f.dst.letGo()
@@ -155,16 +166,24 @@ func (f *flow) guarded() guard {
 	return f.guard
 }
 
+// told returns when the log has the line that says that the tunnel is let through.
+func (f *flow) told() error {
+	if f.line != 0 && !f.server.log.Await(f.line) {
+		return &refusedError{why: reason.LogLimit}
+	}
+	f.line = 0
+	return nil
+}
+
 // look forwards what the guard, if there is one, lets through.
 func (f *flow) look(p []byte) error {
-	if f.line != 0 {
-		f.server.log.Await(f.line)
-		f.line = 0
+	if err := f.told(); err != nil {
+		return err
 	}
 	if g := f.guarded(); g != nil {
 		var why reason.Reason
 		if p, why = g.Feed(p); why != reason.None {
-			return &refusedError{why}
+			return &refusedError{why, g.Refused()}
 		}
 	}
 	return f.forward(p)
@@ -176,10 +195,11 @@ func (f *flow) forward(p []byte) error {
 	}
 	if !f.budget.take(int64(len(p))) {
 		f.server.exhaust(f.budget)
-		return &refusedError{f.budget.why}
+		return &refusedError{why: f.budget.why}
 	}
 	n, err := f.dst.Write(p)
 	f.moved += int64(n)
+	f.budget.passed.Add(int64(n))
 	return err
 }
 

@@ -140,13 +140,17 @@ func TestUploadLimitEndsAllUploads(t *testing.T) {
 	for deadline := time.Now().Add(patience); got.len() < 600 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
+	p.awaitPassed(600, 0)
 	if _, err := b.Write(make([]byte, 600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(b); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the tunnel over the limit ends with %v", err)
 	}
-	p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.UploadLimit })
+	l := p.await("limit", func(e Entry) bool { return e.Event == EventLimit && e.Reason == reason.UploadLimit })
+	if l.Up != 600 || l.Down != 0 {
+		t.Errorf("of the run it says %d up, %d down: what does not fit does not pass", l.Up, l.Down)
+	}
 	if resp, _ := p.ask(connectTo(vendorName + ":443")); resp.Header.Get("X-Sandplan-Reason") != string(reason.UploadLimit) {
 		t.Errorf("a new tunnel after the limit: %s", resp.Status)
 	}

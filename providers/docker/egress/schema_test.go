@@ -47,6 +47,10 @@ func TestSchemaRefuses(t *testing.T) {
 		{head + `"event":"decision","tunnel":1,"decision":"refuse"}`, false, "no reason"},
 		{head + `"event":"decision","tunnel":1,"decision":"maybe","reason":"not_http"}`, false, "no decision"},
 		{head + `"event":"closed","tunnel":1,"host":"a","port":1,"address":"b","reason":"closed","payload":"x"}`, false, "never the payload"},
+		{head + `"event":"repeated","host":"a","port":1,"address":"b","sni":"c","decision":"refuse","reason":"sni_differs","count":2}`, true, "like which one"},
+		{head + `"event":"unlisted","decision":"refuse","reason":"not_http","count":2}`, true, "no more is known"},
+		{head + `"event":"unlisted","host":"a","decision":"refuse","reason":"not_http","count":2}`, false, "a host that is listed"},
+		{head + `"event":"unlisted","decision":"allow","reason":"not_http","count":2}`, false, "what is let through always has a line"},
 		{head + `"event":"end","error":"x","counts":{"not_http":2}}`, true, "the last line"},
 		{head + `"event":"end","error":"x","counts":{"whim":2}}`, false, "a reason that nobody knows"},
 		{strings.Replace(head, `"seq":1`, `"seq":0`, 1) + `"event":"trouble","error":"x"}`, false, "lines count from 1"},
@@ -91,7 +95,7 @@ func TestSchemaIsWhole(t *testing.T) {
 	if got := doc.Properties["reason"].Enum; !slices.Equal(got, reasons) {
 		t.Errorf("reasons %q, want %q", got, reasons)
 	}
-	for _, e := range []Event{EventDecision, EventClosed, EventRepeated, EventLimit, EventTrouble, EventEnd} {
+	for _, e := range []Event{EventDecision, EventClosed, EventRepeated, EventUnlisted, EventLimit, EventTrouble, EventEnd} {
 		events = append(events, string(e))
 	}
 	if got := doc.Properties["event"].Enum; !slices.Equal(got, events) {

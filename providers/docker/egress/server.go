@@ -98,11 +98,12 @@ func (o *open) end() {
 
 // budget is a number of bytes that all tunnels share.
 type budget struct {
-	used  atomic.Int64
-	over  atomic.Bool
-	limit int64 // 0 is none
-	why   reason.Reason
-	once  sync.Once
+	used   atomic.Int64 // taken and reserved
+	passed atomic.Int64 // written to whom they were for
+	over   atomic.Bool
+	limit  int64 // 0 is none
+	why    reason.Reason
+	once   sync.Once
 }
 
 // take says whether n more bytes may pass. What does not fit does not pass at all, and from then on
@@ -180,6 +181,7 @@ func newServer(cfg *Config, w world, log *Log) (*server, error) {
 	s.cores = newProcessors(cfg.Limits.CPUs, w.processors)
 	s.up.limit, s.up.why = cfg.Limits.UploadBytes, reason.UploadLimit
 	s.down.limit, s.down.why = cfg.Limits.DownloadBytes, reason.DownloadLimit
+	log.passed = s.passed
 	s.pool.New = func() any { b := make([]byte, bufferSize); return &b }
 	return s, nil
 }
@@ -295,9 +297,13 @@ func addrOf(a net.Addr) (netip.Addr, bool) {
 // further byte ends its tunnel, and no new tunnel is opened.
 func (s *server) exhaust(b *budget) {
 	b.once.Do(func() {
-		s.log.Write(Entry{Event: EventLimit, Reason: b.why, Up: s.up.used.Load(), Down: s.down.used.Load()})
+		up, down := s.passed()
+		s.log.Write(Entry{Event: EventLimit, Reason: b.why, Up: up, Down: down})
 	})
 }
+
+// passed are the bytes of all tunnels that reached whom they were for.
+func (s *server) passed() (up, down int64) { return s.up.passed.Load(), s.down.passed.Load() }
 
 // bucket allows a number of events per second, and as many at once after a pause.
 type bucket struct {

@@ -123,6 +123,8 @@ func TestEgressText(t *testing.T) {
 		{launch.Egress{Incomplete: "it was killed"}, "none; the log is incomplete: it was killed", "a gap is said"},
 		{launch.Egress{Refused: map[string]int64{`"/"`: 1, launch.NoTarget: 2, "a:443": 3}}, `1 refused to "/", 2 refused that named no target, 3 refused to a:443 (the proof's own included)`,
 			"what is no HOST:PORT is told as it came"},
+		{launch.Egress{Refused: map[string]int64{`"%d"`: 1, launch.Unlisted: 2}}, `1 refused to "%d", 2 refused that are not listed (the proof's own included)`,
+			"a flood of names hides nothing in silence"},
 		{many, "1 refused to a.example:443, 1 refused to b.example:443, 1 refused to c.example:443, 1 refused to d.example:443, " +
 			"1 refused to e.example:443, 1 refused to f.example:443, 1 refused to g.example:443, 1 refused to h.example:443, 5 more hosts (the proof's own included)", "a flood is one line"},
 	} {

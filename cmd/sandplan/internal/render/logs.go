@@ -49,7 +49,7 @@ func logWhat(e egress.Entry) (string, style) {
 			return "allow", green
 		}
 		return "refuse", red
-	case egress.EventRepeated:
+	case egress.EventRepeated, egress.EventUnlisted:
 		return fmt.Sprintf("+%d", e.Count), red
 	case egress.EventLimit, egress.EventTrouble:
 		return string(e.Event), boldRed
@@ -69,6 +69,8 @@ func logWhy(e egress.Entry) string {
 	case egress.EventRepeated:
 		add("%s, %s like an earlier one", e.Reason, plural(int(e.Count), "refusal"))
 		parts = append(parts, logWhere(e)...)
+	case egress.EventUnlisted:
+		add("%s, %s not listed, too many kinds at once", e.Reason, plural(int(e.Count), "refusal"))
 	case egress.EventLimit:
 		add("%s", e.Reason.Text())
 	case egress.EventEnd:

@@ -26,6 +26,8 @@ func TestLogLine(t *testing.T) {
 			"refuse                                      not_http", "no target at all"},
 		{egress.Entry{Event: egress.EventDecision, Host: "a.example", Port: 443, Decision: egress.Refuse, Reason: reason.LookupFailed, Error: "no\nanswer"},
 			`refuse   a.example:443                      lookup_failed (no\nanswer)`, "what the system said"},
+		{egress.Entry{Event: egress.EventUnlisted, Decision: egress.Refuse, Reason: reason.HostNotDeclared, Count: 9},
+			"+9                                          host_not_declared, 9 refusals not listed, too many kinds at once", "what found no line of its own"},
 		{egress.Entry{Event: egress.EventRepeated, Host: "evil.example", Port: 443, Decision: egress.Refuse, Reason: reason.HostNotDeclared, Count: 12},
 			"+12      evil.example:443                   host_not_declared, 12 refusals like an earlier one", "what was counted"},
 		{egress.Entry{Event: egress.EventRepeated, Host: "evil.example", Port: 443, Decision: egress.Refuse, Reason: reason.HostNotDeclared, Count: 1},

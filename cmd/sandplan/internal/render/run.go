@@ -70,11 +70,14 @@ func egressText(g launch.Egress) string {
 		parts = append(parts, plural(int(g.Allowed[h]), "tunnel")+" to "+h)
 	}
 	for _, h := range sortedKeys(g.Refused) {
-		if h == launch.NoTarget {
-			parts = append(parts, fmt.Sprintf("%d refused that named no target", g.Refused[h]))
-			continue
+		whom := "to " + h
+		switch h {
+		case launch.NoTarget:
+			whom = "that named no target"
+		case launch.Unlisted:
+			whom = "that are not listed"
 		}
-		parts = append(parts, fmt.Sprintf("%d refused to %s", g.Refused[h], h))
+		parts = append(parts, fmt.Sprintf("%d refused %s", g.Refused[h], whom))
 	}
 	const most = 8
 	if len(parts) > most {

@@ -43,6 +43,9 @@ func (s *Server) Holds() bool { return false }
 // Over says that nothing more needs to be looked at.
 func (s *Server) Over() bool { return s.answer.Load() != answerNone }
 
+// Refused is empty: a server names nobody.
+func (s *Server) Refused() string { return "" }
+
 // Feed takes what came next and returns what may be forwarded: all of it, unless there is a reason.
 func (s *Server) Feed(p []byte) (forward []byte, why reason.Reason) {
 	if s.Over() {
@@ -129,6 +132,8 @@ type Client struct {
 	passed int  // alerts and changes
 	second bool // a second hello has passed
 	over   bool
+	// refused is the name in what was refused, for the log.
+	refused string
 }
 
 // Holds says that the beginning of something waits for its end.
@@ -136,6 +141,9 @@ func (c *Client) Holds() bool { return len(c.held) > 0 }
 
 // Over says that nothing more needs to be looked at.
 func (c *Client) Over() bool { return c.over }
+
+// Refused is the name in the hello that stands in what was refused, if one has come as a whole.
+func (c *Client) Refused() string { return c.refused }
 
 // Feed takes what came next and returns what may be forwarded now; what is held back comes with a later
 // call. A reason ends the tunnel: then nothing of a hello that is refused was returned.
@@ -148,6 +156,7 @@ func (c *Client) Feed(p []byte) (forward []byte, why reason.Reason) {
 	for !c.over && done < len(c.held) {
 		n, why := c.next(c.held[done:])
 		if why != reason.None {
+			c.refused = named(c.held[done:], c.limit)
 			return nil, why
 		}
 		if n == 0 {
@@ -160,6 +169,15 @@ func (c *Client) Feed(p []byte) (forward []byte, why reason.Reason) {
 	}
 	forward, c.held = c.held[:done:done], c.held[done:]
 	return forward, reason.None
+}
+
+// named is the name in the first hello of some records. Whoever goes on too early is refused before that is read.
+func named(b []byte, limit int) string {
+	for len(b) >= recordHeader && b[0] != recordHandshake {
+		length := int(b[3])<<8 | int(b[4])
+		b = b[min(len(b), recordHeader+length):]
+	}
+	return Read(b, limit).Name
 }
 
 // next looks at one record: how long it is, 0 when it has not all come, or is the first that needs no
