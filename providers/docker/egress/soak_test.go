@@ -265,13 +265,16 @@ func soakEcho(t *testing.T, c *net.TCPConn, r *rand.Rand) {
 		t.Error(err)
 		return
 	}
-	switch r.IntN(4) {
+	switch r.IntN(5) {
 	case 0: // the whole way
 		_ = c.CloseWrite()
 		if n, err := io.Copy(io.Discard, c); err != nil || n != int64(size) {
 			t.Errorf("%d of %d bytes came back: %v", n, size, err)
 		}
 	case 1: // reset in the middle
+		_ = c.SetLinger(0)
+	case 3: // reset behind an end
+		_ = c.CloseWrite()
 		_ = c.SetLinger(0)
 	case 2: // a slow reader, who leaves before the end
 		for range min(5, size/1024) {
