@@ -113,6 +113,26 @@ func TestNothingPassesUntold(t *testing.T) {
 		}
 		awaitLen(t, got, len(hello)+len(alert))
 	})
+	t.Run("tls, no answer", func(t *testing.T) {
+		got := &lines{}
+		p := startProxy(t, testConfig(), upstream(t, func(c *net.TCPConn) {
+			buf := make([]byte, 16<<10)
+			n, _ := c.Read(buf)
+			_, _ = got.Write(buf[:n])
+		}))
+		log := p.stick()
+		conn := p.tunnel(okTarget)
+		hello := helloBytes(t, &tls.Config{ServerName: vendorName})
+		if _, err := conn.Write(hello); err != nil {
+			t.Fatal(err)
+		}
+		awaitLen(t, got, len(hello))
+		saysNothing(t, conn) // the end neither
+		log.release()
+		if n, err := conn.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("the server's end, once the line is written: %d bytes, %v", n, err)
+		}
+	})
 	t.Run("plain", func(t *testing.T) {
 		got := &lines{}
 		p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
