@@ -35,7 +35,7 @@ func TestRefusedHelloIsToldInTLS(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig()
 			if tt.why == reason.HelloTooSlow {
-				cfg.Limits.HelloMS = 300
+				cfg.Limits.HelloMS = 3000 // long enough to send what there is
 			}
 			p := startProxy(t, cfg, vendor(t, nil))
 			c := p.tunnel(okTarget)
