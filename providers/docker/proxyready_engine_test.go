@@ -53,6 +53,7 @@ func TestProxyIsReadySoonInside(t *testing.T) {
 	if inside[0] > 30*time.Second {
 		t.Errorf("%s from the start of the process to the ready line at best", inside[0])
 	}
+	w.requireSeenInside(c, proxy, ids[proxy])
 }
 
 // readyLine starts a proxy, and says what its first line was and when it came.
