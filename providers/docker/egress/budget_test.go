@@ -49,6 +49,57 @@ func TestDownloadLimitEndsAllDownloads(t *testing.T) {
 	}
 }
 
+// TestLogLimitSaysWhatPassed: the line that ends a full log is about the run as those of other limits are.
+func TestLogLimitSaysWhatPassed(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.LogBytes = 300 // the first line, and not the second one
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(c, c) }))
+	c := p.tunnel(okTarget)
+	if _, err := c.Write(make([]byte, 600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 600)); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitPassed(600, 600)
+	p.ask(connectTo("evil.example:443"))
+	if e := p.awaitReason(reason.LogLimit); e.Event != EventLimit || e.Up != 600 || e.Down != 600 {
+		t.Errorf("600 bytes have passed each way: %+v", e)
+	}
+}
+
+// TestRefusalWinsOverAReset: who resets a tunnel at the moment when it is refused is refused.
+func TestRefusalWinsOverAReset(t *testing.T) {
+	cfg := plainConfig()
+	cfg.Limits.DownloadBytes = 10
+	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			_, _ = c.Write(make([]byte, 100))
+		}
+		_, _ = io.Copy(io.Discard, c)
+	}))
+	c := p.tunnel(okTarget)
+	p.awaitReason(reason.Allowed)
+	log := p.stick() // the refusal waits for its line
+	if _, err := c.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	for start := time.Now(); !p.server.down.spent(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > patience {
+			t.Fatal("the limit is not reached")
+		}
+	}
+	abort(c)
+	time.Sleep(2 * soonAfter) // the other direction meets the reset
+	log.release()
+	if e := p.await("closed", func(e Entry) bool { return e.Event == EventClosed }); e.Reason != reason.DownloadLimit {
+		t.Errorf("its end is told as %+v", e)
+	}
+	p.await("the refusal", func(e Entry) bool {
+		return e.Event == EventDecision && e.Reason == reason.DownloadLimit && e.Decision == Refuse
+	})
+}
+
 // awaitPassed waits until so much has passed: whoever reads a byte may know of it before the proxy does.
 func (p *proxy) awaitPassed(wantUp, wantDown int64) {
 	p.t.Helper()

@@ -302,12 +302,12 @@ func (t *tunnel) decide(decision string, why reason.Reason, err error) {
 }
 
 // allowed says that the tunnel is let through, if that can be told. Its hello was looked at as a whole, so that it
-// may go while this is being written; nothing else may, of the agent's or to it. Without a hello nothing may.
+// may go while this is being written; the relay has everything else wait for it.
 func (t *tunnel) allowed() (told bool) {
 	e := t.entry(EventDecision, reason.Allowed, nil)
 	e.Decision = Allow
 	t.line, told = t.server.log.Pass(e)
-	return told && (t.rule.TLS || t.server.log.Await(t.line))
+	return told
 }
 
 // refused says that a tunnel that was let through is ended for what was said in it. Its bytes stand on the line that
