@@ -137,9 +137,7 @@ func TestUploadLimitEndsAllUploads(t *testing.T) {
 	if _, err := a.Write(make([]byte, 600)); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); got.len() < 600 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	awaitLen(t, got, 600)
 	p.awaitPassed(600, 0)
 	if _, err := b.Write(make([]byte, 600)); err != nil {
 		t.Fatal(err)
