@@ -180,7 +180,7 @@ func TestLogsWhole(t *testing.T) {
 	begins, half := inLines(logAllow, logRefuse), logClosed[:40]
 	whole := inLines(logAllow, logRefuse, logClosed, logEnd)
 	gap := strings.Replace(logEnd, `"seq":4`, `"seq":3`, 1)
-	long := `{"seq":3,"event":"closed","host":"` + strings.Repeat("x", 1<<20) + `"}`
+	long := logClosed + strings.Repeat(" ", 1<<20)
 	over, all := []logState{recorded, killed, unnamed}, []logState{recorded, killed, running}
 	for _, tt := range []struct {
 		log    string

@@ -102,9 +102,10 @@ func TestLogsFollow(t *testing.T) {
 			lines := tt.rest[:strings.LastIndexByte(tt.rest, '\n')+1]
 			f.shows(inLines(logAllow, logRefuse) + lines)
 			if tt.record {
-				logRecord(t, dir, "invocation.a", "")
+				logRecord(t, dir, "invocation.a", "") // which is enough
+			} else {
+				kill()
 			}
-			kill()
 			f.ends(tt.code, inLines(logAllow, logRefuse)+lines, tt.stderr)
 		})
 	}
@@ -153,7 +154,8 @@ func TestLogsFollowKilled(t *testing.T) {
 		time.Sleep(time.Hour)
 	}
 	ta := newTestApp(t)
-	logRun(t, ta.dir, runB, "", unnamed, inLines(logAllow))
+	logRun(t, ta.dir, runB, "", unnamed, "") // nobody knows yet whose it is
+	f := follow(t, ta, "")
 	dir := filepath.Join(ta.dir, ".sandplan", "runs", runB)
 	holder := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLogsFollowKilled$")
 	holder.Env = append(os.Environ(), hold+"="+dir)
@@ -168,7 +170,7 @@ func TestLogsFollowKilled(t *testing.T) {
 			t.Fatal("the other process has not begun")
 		}
 	}
-	f := follow(t, ta, "")
+	write(t, filepath.Join(dir, "egress.jsonl"), inLines(logAllow))
 	f.shows(inLines(logAllow))
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)
