@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"fmt"
 	"io"
 	"testing"
 
@@ -37,5 +38,21 @@ func TestLimitLineTellsWhatPassed(t *testing.T) {
 				t.Errorf("600 bytes up and %d down had passed: %+v", tt.answer, e)
 			}
 		})
+	}
+}
+
+// TestFullLogTellsWhatPassed: the line that says that a log is full is the last that is sure to be read.
+func TestFullLogTellsWhatPassed(t *testing.T) {
+	t.Parallel()
+	cfg := patientConfig()
+	cfg.Limits.LogBytes, cfg.Limits.TunnelsPerSecond = 4000, 1000
+	p := startProxy(t, cfg, answering(t, 30_000))
+	p.talk(t, 100, 30_000)
+	for i := range 100 {
+		p.ask(connectTo(fmt.Sprintf("x%d.example:443", i)))
+	}
+	e := p.awaitReason(reason.LogLimit)
+	if e.Event != EventLimit || e.Up != 100 || e.Down != 30_000 {
+		t.Errorf("100 bytes up and 30000 down had passed: %+v", e)
 	}
 }
