@@ -7,10 +7,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -124,6 +126,17 @@ func TestReadyLineFails(t *testing.T) {
 		if len(failed) != 1 || failed[0].Name != tt.fails || !strings.Contains(failed[0].Detail, tt.says) {
 			t.Errorf("%q: %+v, want %s that says %q (%s)", tt.to, failed, tt.fails, tt.says, tt.reason)
 		}
+	}
+}
+
+// TestInsideIsDeclared: what is looked for is what the command line says, and nothing built in but the hostname.
+func TestInsideIsDeclared(t *testing.T) {
+	cfg := insideConfig()
+	cfg.UID, cfg.GID, cfg.Nameservers = 1, 2, []string{"192.0.2.53"}
+	want := inside.Proxy{Listen: "10.242.84.2:3128", Hostname: "proxy", UID: 1, GID: 2, Addresses: []string{"10.242.80.2/22", "10.242.84.2/29"},
+		Gateway: "10.242.80.1", Nameservers: []string{"192.0.2.53"}, Sysctls: map[string]string{"net.ipv4.ip_forward": "0", "net.ipv4.conf.all.arp_ignore": "1"}}
+	if got := cfg.Inside(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
