@@ -20,7 +20,9 @@ func TestProxyIsReadySoonInside(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.engine.options.Self = filepath.Join(t.TempDir(), "sandplan")
-	build := exec.Command("go", "build", "-trimpath", "-o", w.engine.options.Self, "github.com/sandplan/sandplan/cmd/sandplan")
+	// A program of this test's own, and so an image: it is removed in the end, and other tests have theirs.
+	build := exec.Command("go", "build", "-ldflags", "-X main.version="+unique("0.0.0-ready"), "-o", w.engine.options.Self,
+		"github.com/sandplan/sandplan/cmd/sandplan")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
