@@ -280,5 +280,8 @@ func argumentRecipes() map[string]recipe {
 		at + "dns":           {to: more(`"192.0.2.1"`)},
 		at + "listen":        {to: func(old any) any { return strings.Replace(old.(string), ":3128", ":3129", 1) }},
 		at + "agent":         {to: as(`"192.0.2.1"`)},
+		at + "addresses":     {to: more(`"192.0.2.1/24"`)},
+		at + "gateway":       {to: as(`"192.0.2.1"`)},
+		at + "nameservers":   {to: more(`"192.0.2.1"`)},
 	}
 }
