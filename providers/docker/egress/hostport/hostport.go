@@ -122,18 +122,19 @@ func isNumber(l string) bool {
 // is decided by it.
 func Shown(s string) string {
 	const behind = `/?#\`
+	url := false
 	if i := strings.Index(s, "://"); i >= 0 && !strings.ContainsAny(s[:i], behind+"@") {
-		s = s[i+len("://"):]
+		s, url = s[i+len("://"):], true
 	}
-	rest := ""
 	if i := strings.IndexAny(s, behind); i >= 0 {
-		s, rest = s[:i], s[i:]
+		s, url = s[:i], true
 	}
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		return s[i+1:]
 	}
-	// A password that holds a slash and is not encoded looks like a port with a path behind it.
-	if i := strings.LastIndexByte(s, ':'); i >= 0 && rest != "" && strings.Trim(s[i+1:], "0123456789") != "" {
+	// A password that holds a slash and is not encoded looks like a port with a path behind it, and one before an at
+	// sign that is encoded like a port.
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && url && strings.Trim(s[i+1:], "0123456789") != "" {
 		return ""
 	}
 	return s
