@@ -250,10 +250,9 @@ func (t *tunnel) answer() (early bool, err error) {
 	if err := t.client.SetWriteDeadline(now.Add(ms(l.HeadMS))); err != nil {
 		return false, err
 	}
-	if t.rule.TLS {
-		if err := t.client.SetReadDeadline(now.Add(ms(l.HelloMS))); err != nil {
-			return false, err
-		}
+	// For a tunnel without a hello as well: the request's own time may be over by now, and nothing is looked at then.
+	if err := t.client.SetReadDeadline(now.Add(ms(l.HelloMS))); err != nil {
+		return false, err
 	}
 	return t.client.answer(t.rule.TLS)
 }
