@@ -86,13 +86,14 @@ func (o *open) close(c *socket) {
 	c.Close()
 }
 
-// end closes everything that is open, and what is added later.
+// end closes everything that is open, and what is added later. It is a reset, so that nobody takes what the run's end
+// has torn for a whole.
 func (o *open) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
 	for c := range o.conns {
-		c.Close()
+		abort(c.Conn)
 	}
 }
 
