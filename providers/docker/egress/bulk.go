@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"time"
 )
@@ -58,11 +59,19 @@ func (f *flow) bulk() error {
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && n >= bulkBytes:
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, errNearBound):
-			return f.src.SetReadDeadline(time.Time{})
+			return f.hurry(time.Time{})
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// hurry bounds the waits for src.
+func (f *flow) hurry(at time.Time) error {
+	if f.src.SetReadDeadline(at) != nil {
+		return net.ErrClosed // by the other direction, whose cause is the one to tell
+	}
+	return nil
 }
 
 // errNearBound ends a splice near the end of a budget, which copying finds exactly.
@@ -71,7 +80,7 @@ var errNearBound = errors.New("near the end of a budget")
 // splice moves up to bulkChunk bytes, with a moment for them. What it reserves of the budget is what the pipe holds:
 // with more, whoever reads slowly has what others lack.
 func (f *flow) splice(s *splicer) (moved int64, err error) {
-	if err := f.src.SetReadDeadline(f.server.world.now().Add(bulkWithin)); err != nil {
+	if err := f.hurry(f.server.world.now().Add(bulkWithin)); err != nil {
 		return 0, err
 	}
 	for moved < bulkChunk {

@@ -49,7 +49,7 @@ type Entry struct {
 	// Count is how many refusals a line of EventRepeated or EventUnlisted stands for.
 	Count int64 `json:"count,omitempty"`
 	// Counts are all reasons of the run with how often each was decided, on the line of EventEnd: as often as the
-	// lines of decisions, repeated and unlisted refusals say together.
+	// lines of decisions, repeated and unlisted refusals say together, and what was refused for a full log.
 	Counts map[reason.Reason]int64 `json:"counts,omitempty"`
 }
 

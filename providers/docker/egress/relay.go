@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -123,6 +124,9 @@ func (f *flow) run() error {
 		if errors.Is(err, io.EOF) {
 			return f.end()
 		}
+		if err != nil && !errors.Is(err, net.ErrClosed) {
+			return cmp.Or(f.told(), err) // nothing of an answer passes untold, its reset neither
+		}
 		if err != nil {
 			return err
 		}
@@ -135,15 +139,19 @@ func (f *flow) end() error {
 	if err := f.told(); err != nil {
 		return err
 	}
+	var torn error // not all of it has passed
 	if g := f.guarded(); g != nil && g.Holds() {
-		return &refusedError{why: reason.HelloMissing} // not all of it has passed
+		torn = &refusedError{why: reason.HelloMissing}
 	}
 	if f.ended.Add(1) == 2 {
 		f.dst.letGo()
-		return nil // both directions have ended: closing says it all
+		return torn // both directions have ended: closing says it all
 	}
 	passed := false
 	err := f.src.ended(func() error {
+		if torn != nil {
+			return torn
+		}
 		passed = true
 		// The receiver may have reset the connection in the meantime; then there is nobody to tell.
 		if err := f.dst.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
@@ -152,7 +160,8 @@ func (f *flow) end() error {
 		return nil
 	})
 	if err != nil && passed && f.dst.unsent() {
-		// What was said before the end is whole, and a reset would take it out of the kernel's hands.
+		// What was said before the end is whole, and a reset would take it out of the kernel's hands. So does a
+		// receiver who speaks before it has read all, as without a proxy.
 		f.dst.Close()
 	}
 	return err

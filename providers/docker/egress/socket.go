@@ -179,16 +179,20 @@ func (s *socket) ended(pass func() error) error {
 	var err error
 	rerr := s.raw.Read(func(fd uintptr) bool {
 		stands, untold := connected(fd)
-		if !passed && (stands || untold) {
+		if !passed && (stands || untold != 0) {
 			passed = true
 			if err = pass(); err != nil {
 				return true
 			}
 		}
-		if !stands {
-			err = s.failed("read", syscall.ECONNRESET)
+		if stands {
+			return false
 		}
-		return !stands
+		if untold == 0 || untold == syscall.EPIPE { // as the kernel calls a reset behind an end
+			untold = syscall.ECONNRESET
+		}
+		err = s.failed("read", untold) // else its other side is gone: nobody reset it
+		return true
 	})
 	if rerr != nil && !passed && !errors.Is(rerr, os.ErrDeadlineExceeded) {
 		return closedOr(rerr)

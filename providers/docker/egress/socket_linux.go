@@ -43,16 +43,19 @@ func shutdown(fd uintptr) error {
 	return nil
 }
 
-// connected says that a connection stands, whatever each side has ended. Of one that does not, untold says that there
-// is an error of it that nobody was told.
-func connected(fd uintptr) (stands, untold bool) {
+// connected says that a connection stands, whatever each side has ended. Of one that does not, untold is the error of it
+// that nobody was told, or 0.
+func connected(fd uintptr) (stands bool, untold syscall.Errno) {
 	var name syscall.RawSockaddrInet4
 	size := uint32(unsafe.Sizeof(name))
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_GETPEERNAME, fd, uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size))); errno != syscall.ENOTCONN {
-		return true, false
+		return true, 0
 	}
 	errno, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ERROR)
-	return false, err == nil && errno != 0
+	if err != nil {
+		return false, 0
+	}
+	return false, syscall.Errno(errno)
 }
 
 // queued are the bytes that were written and that the other side has not acknowledged.

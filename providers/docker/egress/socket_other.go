@@ -21,7 +21,7 @@ func peek(uintptr) (int, error) { return 0, syscall.ENOSYS }
 
 func send(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
-func connected(uintptr) (stands, untold bool) { return true, false }
+func connected(uintptr) (stands bool, untold syscall.Errno) { return true, 0 }
 
 func queued(uintptr) int { return 0 }
 
