@@ -122,20 +122,21 @@ func (t *tunnel) release() {
 
 // readHead reads the request. Whoever asks for another method than CONNECT is told that, whatever else is wrong.
 func (t *tunnel) readHead() reason.Reason {
-	b, why := t.scanHead()
-	r := head.Begin(b)
-	t.raw = r.Target
-	if why != reason.None && r.Method != "" && r.Method != "CONNECT" {
-		return reason.NotConnect
+	b, r, why := t.scanHead()
+	if why != reason.None {
+		if r = head.Begin(b); r.Method != "" && r.Method != "CONNECT" {
+			why = reason.NotConnect
+		}
 	}
+	t.raw = r.Target
 	return why
 }
 
-// scanHead returns what it has read of the request, and nothing that stands behind it.
-func (t *tunnel) scanHead() ([]byte, reason.Reason) {
+// scanHead returns what it has read of the request, nothing that stands behind it, and the request if it is one.
+func (t *tunnel) scanHead() (read []byte, r head.Request, why reason.Reason) {
 	l := t.server.cfg.Limits
 	if err := t.client.SetReadDeadline(t.server.world.now().Add(ms(l.HeadMS))); err != nil {
-		return nil, reason.HeadIncomplete
+		return nil, r, reason.HeadIncomplete
 	}
 	buf := (*t.buf)[:0] // append moves it where a limit is larger
 	for {
@@ -148,19 +149,19 @@ func (t *tunnel) scanHead() ([]byte, reason.Reason) {
 		end, why := head.Scan(buf, seen)
 		switch {
 		case why != reason.None:
-			return buf, why
+			return buf, r, why
 		case end > l.HeadBytes || end == 0 && len(buf) > l.HeadBytes:
-			return buf, reason.HeadTooLarge
+			return buf, r, reason.HeadTooLarge
 		case end > 0:
 			t.early = end < len(buf)
-			_, why := head.Parse(buf[:end])
-			return buf[:end], why
+			r, why := head.Parse(buf[:end])
+			return buf[:end], r, why
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return buf, reason.HeadTooSlow
+			return buf, r, reason.HeadTooSlow
 		case err != nil && len(buf) == 0:
-			return buf, reason.Unused
+			return buf, r, reason.Unused
 		case err != nil:
-			return buf, reason.HeadIncomplete
+			return buf, r, reason.HeadIncomplete
 		}
 	}
 }

@@ -89,8 +89,8 @@ func Parse(b []byte) (Request, reason.Reason) {
 }
 
 func parseRequestLine(line string) (r Request, version string, why reason.Reason) {
-	if r := Begin([]byte(line)); r.Method != "" && r.Method != "CONNECT" {
-		return r, "", reason.NotConnect
+	if method, _, ok := strings.Cut(line, " "); ok && isToken(method) && method != "CONNECT" {
+		return Begin([]byte(line)), "", reason.NotConnect
 	}
 	parts := strings.Split(line, " ")
 	if len(parts) != 3 || !isToken(parts[0]) || !isVisible(parts[1]) {
