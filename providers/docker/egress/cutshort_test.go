@@ -45,29 +45,16 @@ func TestRunsEndIsNoEnd(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		seen <- err
 	}
-	p := &proxy{t: t, log: &lines{}, answer: []netip.Addr{netip.MustParseAddr(vendorAddr)}}
-	p.to = upstream(t, func(c *net.TCPConn) {
+	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
 		_, _ = io.ReadFull(c, make([]byte, 4))
 		_, _ = io.WriteString(c, "half")
 		begun <- struct{}{}
 		rest(c)
-	})
+	}))
 	dial := dialOut()
-	p.dialer = func(ctx context.Context, at netip.AddrPort) (net.Conn, error) { return dial(ctx, at) }
-	s, err := newServer(plainConfig(), world{now: time.Now, lookup: p.lookup, dial: p.dialUpstream}, newLog(p.log, time.Now, "invocation.a", 1<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.server = s
-	l, err := listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.addr = l.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- s.serve(ctx, l) }()
+	p.set(func() {
+		p.dialer = func(ctx context.Context, at netip.AddrPort) (net.Conn, error) { return dial(ctx, at) }
+	})
 	for range tunnels {
 		c := p.tunnel(okTarget)
 		if _, err := io.WriteString(c, "half"); err != nil {
@@ -79,10 +66,7 @@ func TestRunsEndIsNoEnd(t *testing.T) {
 		<-begun
 		go rest(c)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	p.end()
 	for range 2 * tunnels {
 		if err := <-seen; !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("a torn stream ends with %v", err)

@@ -84,6 +84,7 @@ type proxy struct {
 	addr   string
 	log    *lines
 	server *server
+	end    func() // of the run
 
 	mu      sync.Mutex
 	lookups []string
@@ -119,12 +120,13 @@ func startProxyAt(t *testing.T, cfg *Config, upstream string, now func() time.Ti
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.serve(ctx, l) }()
-	t.Cleanup(func() {
+	p.end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
+	t.Cleanup(p.end)
 	return p
 }
 

@@ -48,31 +48,14 @@ func TestRunsEndIsNobodysFault(t *testing.T) {
 		{"in its silence", plainConfig(), func(p *proxy) { p.tunnel(okTarget); p.awaitReason(reason.Allowed) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &proxy{t: t, log: &lines{}, to: up, answer: []netip.Addr{netip.MustParseAddr(vendorAddr)}}
-			s, err := newServer(tt.cfg, world{now: time.Now, lookup: p.lookup, dial: p.dialUpstream}, newLog(p.log, time.Now, "invocation.a", 1<<20))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.server = s
-			l, err := listen(t.Context(), "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.addr = l.Addr().String()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			done := make(chan error, 1)
-			go func() { done <- s.serve(ctx, l) }()
+			p := startProxy(t, tt.cfg, up)
 			tt.wait(p)
-			for deadline := time.Now().Add(patience); len(s.slots) == 0; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); len(p.server.slots) == 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("nobody accepts")
 				}
 			}
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			p.end()
 			p.server.log.End("over")
 			es := p.log.entries(t)
 			for _, e := range es[:len(es)-1] {
