@@ -33,17 +33,6 @@ type Source struct {
 	Inode uint64
 }
 
-// Inside is what a proxy must find in its container, and nothing besides.
-type Inside struct {
-	Listen      string // address and port
-	Hostname    string
-	UID, GID    int
-	Addresses   []string // its own, with the length of the network's prefix
-	Gateway     string   // of its one default route
-	Nameservers []string // of resolv.conf
-	Sysctls     map[string]string
-}
-
 // Signal is something that the engine says has happened to one of its objects.
 type Signal struct {
 	At time.Time `json:"at"`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 )
 
 // Engine is what a run needs of an engine. Containers are named by their engine ID alone: a name can
@@ -45,7 +46,7 @@ type Compiled interface {
 	// Sources are what the container at an address has mounted from the host, as the host sees it now.
 	Sources(planner.Address) ([]planner.Source, error)
 	// Inside is what the proxy at an address must find in its container.
-	Inside(planner.Address) (planner.Inside, error)
+	Inside(planner.Address) (inside.Proxy, error)
 	// Unmoved fails when the host has something else by now at one of the paths that were mounted.
 	Unmoved([]planner.Source) error
 	Worktrees

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 )
 
 // fakeEngine is a small world: objects with one field each, and containers whose programs are functions.
@@ -473,7 +474,7 @@ func (c fakeCompiled) Sources(planner.Address) ([]planner.Source, error) {
 	return []planner.Source{{Path: "/work", Host: "/home/dev/x", Dev: 1, Inode: 2}}, nil
 }
 
-func (c fakeCompiled) Inside(planner.Address) (planner.Inside, error) { return proxyInside(), nil }
+func (c fakeCompiled) Inside(planner.Address) (inside.Proxy, error) { return proxyInside(), nil }
 
 // apply carries a plan out.
 func (f *fakeEngine) apply(_ context.Context, c Compiled, plan *planner.Plan, lock Lock) error {

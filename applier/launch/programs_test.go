@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
@@ -36,8 +35,8 @@ func proxyProgram(p *fakeProcess) int {
 }
 
 // proxyInside is what proxyProgram must find.
-func proxyInside() planner.Inside {
-	return planner.Inside{Listen: "10.0.0.2:3128", Hostname: "proxy", UID: 7, GID: 7, Addresses: []string{"10.1.0.2/22", "10.0.0.2/29"},
+func proxyInside() inside.Proxy {
+	return inside.Proxy{Listen: "10.0.0.2:3128", Hostname: "proxy", UID: 7, GID: 7, Addresses: []string{"10.1.0.2/22", "10.0.0.2/29"},
 		Gateway: "10.1.0.1", Nameservers: []string{"127.0.0.11"}, Sysctls: map[string]string{"net.ipv4.ip_forward": "0"}}
 }
 
@@ -47,7 +46,7 @@ func goodReady(nonce string) wire.Ready {
 		Addresses:  []wire.Address{{Interface: "eth0", Prefix: "10.1.0.2/22"}, {Interface: "eth1", Prefix: "10.0.0.2/29"}, {Interface: "lo", Prefix: "127.0.0.1/8"}},
 		Routes:     []wire.Route{{Interface: "eth0", Dest: "0.0.0.0/0", Gateway: "10.1.0.1"}, {Interface: "eth1", Dest: "10.0.0.0/29"}, {Interface: "eth0", Dest: "10.1.0.0/22"}},
 		ResolvConf: "nameserver 127.0.0.11\noptions ndots:0\n", Hosts: "127.0.0.1\tlocalhost\n10.1.0.2\tproxy\n10.0.0.2\tproxy\n"}
-	for _, c := range inside.Proxy(proxyInside()).Checks(inside.Status{}, nil, r) {
+	for _, c := range proxyInside().Checks(inside.Status{}, nil, r) {
 		r.Checks = append(r.Checks, wire.Check{Name: c.Name, OK: true})
 	}
 	return r

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/sandplan/sandplan/planner"
-	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -39,7 +38,7 @@ func (r *run) startProxy(d *deadline) error {
 		if err != nil {
 			return err
 		}
-		if wrong := inside.Proxy(declared).Judge(ready); len(wrong) > 0 {
+		if wrong := declared.Judge(ready); len(wrong) > 0 {
 			return &Decision{Code: CodeRefused, Reason: "the proxy is not as declared, seen from the inside", Checks: wrong}
 		}
 		r.proxy.identify(d.ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 )
 
 // desiredProxy is the container of an invocation's proxy: the one neighbour of the agent, and the only
@@ -100,16 +101,16 @@ func (d desiredProxy) container() (containerSpec, error) {
 }
 
 // Inside is what the proxy at an address must find in its container.
-func (c *Compiled) Inside(a planner.Address) (planner.Inside, error) {
+func (c *Compiled) Inside(a planner.Address) (inside.Proxy, error) {
 	spec, ok := c.desired[a].(containerSpec)
 	if !ok || len(spec.config.Cmd) != 2 || spec.config.Cmd[0] != commandEgress {
-		return planner.Inside{}, fmt.Errorf("%s is no proxy of the configuration that was compiled", a)
+		return inside.Proxy{}, fmt.Errorf("%s is no proxy of the configuration that was compiled", a)
 	}
 	cfg, err := egress.ParseConfig(spec.config.Cmd[1])
 	if err != nil {
-		return planner.Inside{}, fmt.Errorf("%s: %w", a, err)
+		return inside.Proxy{}, fmt.Errorf("%s: %w", a, err)
 	}
-	return planner.Inside(cfg.Inside()), nil
+	return cfg.Inside(), nil
 }
 
 // proxyLimits are those of the declaration, and the proxy's own for what nobody declares.

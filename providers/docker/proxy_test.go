@@ -11,6 +11,7 @@ import (
 	"github.com/sandplan/sandplan/planner/permission"
 	"github.com/sandplan/sandplan/planner/policy"
 	"github.com/sandplan/sandplan/providers/docker/egress"
+	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 )
 
 // TestProxyHoldsWhatIsDeclared: each bound arrives in the proxy's command line and in what people are shown. A
@@ -77,7 +78,7 @@ func TestProxyMustFindWhatItGets(t *testing.T) {
 	for i, bits := range []int{uplinkBits, networkBits} {
 		addresses = append(addresses, fmt.Sprintf("%s/%d", made.endpoints[i].settings.IPAMConfig.IPv4Address, bits))
 	}
-	want := planner.Inside{Listen: c.Allocation().Networks["invocation.a"].Proxy.String() + ":3128", Hostname: made.config.Hostname,
+	want := inside.Proxy{Listen: c.Allocation().Networks["invocation.a"].Proxy.String() + ":3128", Hostname: made.config.Hostname,
 		UID: policy.ProxyUID, GID: policy.ProxyUID, Addresses: addresses, Gateway: c.Allocation().Uplink.Gateway.String(),
 		Nameservers: []string{"127.0.0.11"}, Sysctls: made.host.Sysctls}
 	if !reflect.DeepEqual(got, want) || made.config.User != fmt.Sprintf("%d:%d", got.UID, got.GID) || len(got.Sysctls) != 3 {

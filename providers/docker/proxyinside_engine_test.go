@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/sandplan/sandplan/planner"
-	"github.com/sandplan/sandplan/providers/docker/shim/inside"
 	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
@@ -23,7 +22,7 @@ func (w *world) requireSeenInside(c *Compiled, proxy planner.Address, id string)
 	ready, _ := w.readyLine(id)
 	unchecked := ready
 	unchecked.Checks = nil
-	for who, wrong := range map[string][]wire.Check{"the proxy": ready.Failed(), "the reader": inside.Proxy(declared).Judge(unchecked)} {
+	for who, wrong := range map[string][]wire.Check{"the proxy": ready.Failed(), "the reader": declared.Judge(unchecked)} {
 		for _, name := range []string{"net.addresses", "net.routes"} {
 			if !slices.ContainsFunc(wrong, func(c wire.Check) bool { return c.Name == name && strings.Contains(c.Detail, "eth") }) {
 				w.t.Errorf("%s does not see by %s that %s is on a third network: %+v", who, name, proxy, wrong)
