@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -12,36 +13,59 @@ import (
 
 // A look takes time: lists first, each container after that. What a run does to an invocation meanwhile
 // (start it, end it, make its containers anew) is seen in parts that never were together: an armed agent
-// that has no lease and has exited, or one that is listed and gone. No lock keeps a plan or an audit from
-// looking just then, so what does not fit is looked at again as long as somebody works there.
+// that has no lease and has exited, or one that is listed and gone, or is listed and has lost its layer, of
+// which the engine then says 500. No lock keeps a plan or an audit from looking just then, so what does not fit is
+// looked at again as long as somebody works there. Where many runs begin and end, somebody always does: each
+// invocation is shown as it was when it was looked at in peace, and not all have to be so in the same look.
 
 // odd notes that something at an address is not as it should be.
-func (l *look) odd(a planner.Address) {
+func (l *look) odd(a planner.Address) { l.mark(&l.oddities, a) }
+
+func (l *look) mark(set *map[planner.Address]bool, a planner.Address) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.oddities == nil {
-		l.oddities = map[planner.Address]bool{}
+	if *set == nil {
+		*set = map[planner.Address]bool{}
 	}
-	l.oddities[a.Invocation()] = true
+	(*set)[a.Invocation()] = true
+}
+
+// noteLeaving notes a container, shown in full, that somebody is removing at this moment. Docker forgets that when
+// the removal has failed, and calls the container dead from then on: that one stays, and is told.
+func (l *look) noteLeaving(a planner.Address, v tree) {
+	if engineStatus(v) == "removing" {
+		l.mark(&l.leaving, a)
+	}
 }
 
 // leastLooks are taken before a look counts as settled that somebody works on, however long one takes.
 const leastLooks = 10
 
-// observe looks at everything until nobody was working on what does not fit.
+// observe looks at everything until each invocation was looked at while nobody worked on it.
 func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 	over := time.NewTimer(l.engine.passing)
 	defer over.Stop()
 	late := false
+	inPeace := map[planner.Address]planner.Snapshot{}
 	for looks := 1; ; looks++ {
-		l.oddities = nil
+		l.oddities, l.leaving = nil, nil
 		s, err := l.snapshot(ctx, nil, nil)
 		if err != nil {
 			return s, err
 		}
-		moved, err := l.moved(ctx, s)
-		if err != nil || !moved || late && looks >= leastLooks {
+		moving, err := l.moving(ctx, s)
+		if err != nil || len(moving) == 0 {
 			return s, err
+		}
+		for _, o := range s.Objects {
+			if inv := o.Addr.Invocation(); inv != "" && !moving[inv] {
+				inPeace[inv] = s
+			}
+		}
+		unseen := maps.Clone(moving)
+		maps.DeleteFunc(unseen, func(inv planner.Address, _ bool) bool { return inPeace[inv].EngineID != "" })
+		if len(unseen) == 0 || late && looks >= leastLooks {
+			return together(s, moving, inPeace), nil
 		}
 		select {
 		case <-over.C:
@@ -53,56 +77,94 @@ func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 	}
 }
 
-// moved reports whether the containers of an invocation that looks odd are others by now, or in another
-// state, than when the lists were read. Where nothing is odd, nothing is asked.
-func (l *look) moved(ctx context.Context, s planner.Snapshot) (bool, error) {
-	for _, o := range s.Objects {
-		held := slices.ContainsFunc(s.Leases, func(l planner.Lease) bool { return l.Live && l.Invocation == o.Addr.Invocation() })
-		if !held && (o.Status == planner.StatusRunning || o.Status == planner.StatusExited) {
-			l.odd(o.Addr)
+// together shows the invocations that somebody works on as they were in the newest look that met each in peace, where
+// there was one, and all else as it is.
+func together(s planner.Snapshot, moving map[planner.Address]bool, inPeace map[planner.Address]planner.Snapshot) planner.Snapshot {
+	for inv := range moving {
+		before, seen := inPeace[inv]
+		if !seen {
+			continue
+		}
+		s.Objects = replaced(s.Objects, before.Objects, func(o planner.Object) bool { return o.Addr.Invocation() == inv })
+		s.Duplicates = replaced(s.Duplicates, before.Duplicates, func(o planner.Object) bool { return o.Addr.Invocation() == inv })
+		s.Leases = replaced(s.Leases, before.Leases, func(l planner.Lease) bool { return l.Invocation == inv })
+	}
+	arrange(s.Objects)
+	arrange(s.Duplicates)
+	return s
+}
+
+// replaced has those of before that are selected in place of those of now.
+func replaced[T any](now, before []T, selected func(T) bool) []T {
+	var out []T
+	for _, v := range now {
+		if !selected(v) {
+			out = append(out, v)
 		}
 	}
+	for _, v := range before {
+		if selected(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// moving are the invocations that look odd and whose containers are others by now, or in another state, than
+// when the lists were read, or are on their way. Where nothing is odd, nothing is asked.
+func (l *look) moving(ctx context.Context, s planner.Snapshot) (map[planner.Address]bool, error) {
+	held := map[planner.Address]bool{}
 	for _, lease := range s.Leases {
-		if !lease.Live {
+		if lease.Live {
+			held[lease.Invocation] = true
+		} else {
 			l.odd(lease.Invocation) // its holder died, or has given it back since the list was read
 		}
 	}
-	if isBeingArmed(s) {
-		return true, nil
+	for _, o := range s.Objects {
+		if !held[o.Addr.Invocation()] && (o.Status == planner.StatusRunning || o.Status == planner.StatusExited) {
+			l.odd(o.Addr)
+		}
+	}
+	out := map[planner.Address]bool{}
+	maps.Copy(out, l.leaving)
+	for inv := range held {
+		if isBeingArmed(s, inv) {
+			out[inv] = true
+		}
 	}
 	delete(l.oddities, "") // what all share is nobody's to work on
 	if len(l.oddities) == 0 {
-		return false, nil
+		return out, nil
 	}
 	now, err := l.engine.list(ctx, listContainers, url.Values{"all": {"1"}, "filters": {scopeFilter(l.scope)}})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	before, after := l.footprints(l.listed[listContainers]), l.footprints(now)
 	for inv := range l.oddities {
 		if !slices.Equal(before[inv], after[inv]) {
-			return true, nil
+			out[inv] = true
 		}
 	}
-	return false, nil
+	return out, nil
 }
 
-// isBeingArmed reports whether somebody who holds a lease has taken containers away and not made them
+// isBeingArmed reports whether the holder of an invocation's lease has taken containers away and not made them
 // anew yet, as every run does when it is over.
-func isBeingArmed(s planner.Snapshot) bool {
-	return slices.ContainsFunc(s.Leases, func(lease planner.Lease) bool {
-		has := func(part string) bool { _, ok := s.Object(lease.Invocation.With(part)); return ok }
-		return lease.Live && has(planner.PartNetwork) && !(has(planner.PartProxy) && has(planner.PartAgent))
-	})
+func isBeingArmed(s planner.Snapshot, inv planner.Address) bool {
+	has := func(part string) bool { _, ok := s.Object(inv.With(part)); return ok }
+	return has(planner.PartNetwork) && !(has(planner.PartProxy) && has(planner.PartAgent))
 }
 
-// footprints are the containers of each invocation, leases among them, with their states.
+// footprints are the containers of each invocation, leases among them, with their states in the engine's own words:
+// from exited to removing is a step.
 func (l *look) footprints(containers []tree) map[planner.Address][]string {
 	out := map[planner.Address][]string{}
 	for _, c := range containers {
 		if id, ok := readIdentity(labelsOf(treeLabels(c))); ok && id.scope == l.scope {
 			inv := id.address.Invocation()
-			out[inv] = append(out[inv], fmt.Sprint(treeID(c), treeStatus(c)))
+			out[inv] = append(out[inv], fmt.Sprint(treeID(c), engineStatus(c)))
 		}
 	}
 	for _, f := range out {

@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +11,18 @@ import (
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
+
+// bareAgent creates a container with the labels of an agent, and nothing else of one.
+func bareAgent(t *testing.T, e *Engine, s planner.Scope, img *ownImage, a planner.Address) string {
+	t.Helper()
+	labels := labelsFor(s, "test:/here", planner.Resource{Addr: a, Kind: planner.KindAgent})
+	made, err := e.cli.ContainerCreate(t.Context(), &container.Config{Image: img.ID, User: "65532", Labels: labels},
+		&container.HostConfig{NetworkMode: "none"}, nil, nil, objectName(s, a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
 
 // TestMadeAnewMeanwhile makes an agent anew while a look is under way that has listed the old one: what
 // is seen in the end is the new one, and not that there is none.
@@ -22,15 +36,7 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const a = planner.Address("invocation.a.agent")
-	labels := labelsFor(s, "test:/here", planner.Resource{Addr: a, Kind: planner.KindAgent})
-	arm := func() string {
-		made, err := direct.cli.ContainerCreate(t.Context(), &container.Config{Image: img.ID, User: "65532", Labels: labels},
-			&container.HostConfig{NetworkMode: "none"}, nil, nil, objectName(s, a))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made.ID
-	}
+	arm := func() string { return bareAgent(t, direct, s, img, a) }
 	old := arm()
 	type answer struct {
 		snap planner.Snapshot
@@ -62,5 +68,73 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 		}
 	}); calls > enough {
 		t.Errorf("%d calls", calls)
+	}
+}
+
+// TestWorkedOnOneAfterTheOther looks at two invocations whose containers are being removed, by turns, and have no layer
+// any more when they are: each is shown as it was in peace. One that is on its way out whenever it is looked at is told
+// in the end.
+func TestWorkedOnOneAfterTheOther(t *testing.T) {
+	direct := openEngine(t)
+	s := testScope(t, direct)
+	img := withProgram(t, direct, "package main\n\nfunc main() {}\n")
+	if err := img.load(t.Context(), direct.cli); err != nil {
+		t.Fatal(err)
+	}
+	invs := []planner.Address{"invocation.a.agent", "invocation.b.agent"}
+	ids := map[planner.Address]string{}
+	for _, a := range invs {
+		ids[a] = bareAgent(t, direct, s, img, a)
+	}
+	for _, tc := range []struct {
+		reason string
+		// leaving says of each container in which looks, from 0, it is being removed
+		leaving map[planner.Address]func(int) bool
+		passing time.Duration
+		looks   int
+		unread  []planner.Address
+	}{
+		{"both are at peace", nil, time.Minute, 1, nil},
+		{"one is being removed, and is there again", map[planner.Address]func(int) bool{
+			invs[0]: func(n int) bool { return n == 0 }}, time.Minute, 2, nil},
+		{"always one of them is being removed", map[planner.Address]func(int) bool{
+			invs[0]: func(n int) bool { return n%2 == 0 }, invs[1]: func(n int) bool { return n%2 == 1 }}, time.Minute, 2, nil},
+		{"one is being removed for ever", map[planner.Address]func(int) bool{
+			invs[0]: func(int) bool { return true }}, time.Millisecond, leastLooks, invs[:1]},
+	} {
+		faults := []dockertest.Fault{{Call: "^GET /containers/[0-9a-f]{64}/changes$", Status: 500, Message: "stat /layer: no such file or directory"}}
+		for a, leaving := range tc.leaving {
+			var looks atomic.Int32
+			faults = append(faults, dockertest.Fault{Call: "^GET /containers/" + ids[a] + "/json$", Edit: func(body any) any {
+				if leaving(int(looks.Add(1)) - 1) {
+					body.(map[string]any)["State"].(map[string]any)["Status"] = "removing"
+				}
+				return body
+			}})
+		}
+		p := dockertest.NewProxy(t, dockertest.Socket(t), faults...)
+		e := openSocket(t, p.Socket)
+		e.passing = tc.passing
+		snap, err := e.Observe(t.Context(), s)
+		if err != nil {
+			t.Errorf("%s: %v", tc.reason, err)
+			continue
+		}
+		var unread []planner.Address
+		for _, a := range invs {
+			o, ok := snap.Object(a)
+			if !ok {
+				t.Errorf("%s: no %s", tc.reason, a)
+			}
+			if slices.ContainsFunc(o.Extra, func(x planner.Extra) bool { return x.Path == planner.PathUnreadable }) {
+				unread = append(unread, a)
+			}
+		}
+		if !slices.Equal(unread, tc.unread) {
+			t.Errorf("%s: unreadable are %v, want %v", tc.reason, unread, tc.unread)
+		}
+		if looks := p.Count("^GET /containers/" + ids[invs[0]] + "/json$"); looks != tc.looks {
+			t.Errorf("%s: %d looks, want %d", tc.reason, looks, tc.looks)
+		}
 	}
 }

@@ -47,6 +47,8 @@ type look struct {
 	mu sync.Mutex
 	// oddities are the invocations at which something is not as it should be.
 	oddities map[planner.Address]bool
+	// leaving are those with a container that is on its way out, see noteLeaving.
+	leaving map[planner.Address]bool
 	// stronger is what overrules the settings of bridges, by their names, as far as it was read.
 	stronger map[string]string
 	// notes are what this look could not verify (planner.Snapshot.Unchecked).

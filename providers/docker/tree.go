@@ -42,15 +42,22 @@ func treeLabels(v tree) any {
 	return v["Labels"]
 }
 
+// engineStatus is the engine's own word for the status of a container, in list form or in full; nil where there is none.
+func engineStatus(v tree) any {
+	if state, ok := v["State"].(map[string]any); ok {
+		return state["Status"]
+	}
+	return v["State"] // in list form
+}
+
 // treeStatus is the status of a container, in list form or in full. A status that nobody knows counts
 // as running: that is the one which is never taken for harmless.
 func treeStatus(v tree) planner.Status {
-	status, started := v["State"], "" // in list form
+	started := ""
 	if state, ok := v["State"].(map[string]any); ok {
-		status = state["Status"]
 		started, _ = state["StartedAt"].(string)
 	}
-	switch status {
+	switch engineStatus(v) {
 	case nil:
 		return planner.StatusNone
 	case "created":
