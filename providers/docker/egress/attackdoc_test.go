@@ -48,6 +48,7 @@ func otherAttacks() [][4]string {
 		{"a reset at the moment when something is sent to whom it comes from, to make a torn stream look whole", "RST", "passed on as a reset; at first as an end, 4 times in 1,200", "TestResetIsNoEnd"},
 		{"a reset long behind an end, to hold a place, and to leave the other side waiting", "FIN, later RST, from either side", "passed on as a reset, the place is free; at first not seen", "TestResetBehindEndEndsTheTunnel, TestResetTakesNothingBack"},
 		{"the run's end in the middle of streams, to make halves look whole", "half of something each way", "a reset to both sides; at first 8 of 12 clients saw an end", "TestRunsEndIsNoEnd"},
+		{"a reset while the other side reads nothing, to hold a place for as long as it does not", "an upload or a download that fills all buffers, RST", "passed on within seconds, the place is free; at first not seen until the other side moved", "TestResetWhileTheOtherReadsNothing, TestStalledOnly"},
 		{"a reset for an answer that no line tells of", "hello, RST from the server, a log that nobody reads", "passes when the line is written, not before; at first at once", "TestResetWaitsForItsLine"},
 		{"data behind the request in a later packet, before the answer", "CONNECT, while the name is looked up a hello or a second CONNECT", "400 `early_data`, nothing is forwarded; at first 200", "TestDataBeforeTheAnswer"},
 		{"an end in the middle of what is held back, to make the rest look whole", "hello, half a record, FIN", "closed, `hello_missing`; the server is reset", "TestHalfARecordIsNoEnd"},

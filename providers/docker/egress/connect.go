@@ -71,7 +71,7 @@ func (t *tunnel) run(ctx context.Context) {
 		return
 	}
 	defer t.server.open.close(upstream)
-	t.server.open.add(upstream)
+	t.server.open.pair(t.client, upstream)
 	early, err := t.answer()
 	if early {
 		t.server.open.close(upstream) // it is not to wait for the agent to read why

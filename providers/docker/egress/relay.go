@@ -51,6 +51,9 @@ func (t *tunnel) relay(ctx context.Context, upstream *socket, first []byte) (rea
 	if err == nil || errors.Is(err, net.ErrClosed) && derr != nil {
 		err = derr
 	}
+	if errors.Is(err, net.ErrClosed) {
+		err = cmp.Or(s.open.torn(t.client, upstream), err)
+	}
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused) || errors.As(derr, &refused): // whatever else befell it

@@ -203,6 +203,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
+	tunnels.Go(func() { s.open.free(ctx) })
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()

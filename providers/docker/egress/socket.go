@@ -22,6 +22,11 @@ type socket struct {
 	raw syscall.RawConn // nil when the connection has no descriptor, as in tests
 	in  attempt
 	out attempt
+
+	// Of open, under its lock:
+	other  *socket // the other end of the tunnel, once there is one
+	pacing pace    // at the last look
+	torn   error   // that it was reset, when that freed the tunnel
 }
 
 // attempt is a read or a write that waits until the connection is ready for it.
@@ -32,6 +37,8 @@ type attempt struct {
 	buf  *[]byte
 	n    int
 	err  error
+
+	stall stall // of writing
 }
 
 // pool gives and takes buffers.
@@ -133,6 +140,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	}
 	s.out.p, s.out.err = p, nil
 	err := s.raw.Write(s.out.try)
+	s.out.stall.over()
 	n := len(p) - len(s.out.p)
 	s.out.p = nil
 	switch {
@@ -188,10 +196,10 @@ func (s *socket) ended(pass func() error) error {
 		if stands {
 			return false
 		}
-		if untold == 0 || untold == syscall.EPIPE { // as the kernel calls a reset behind an end
+		if untold == 0 {
 			untold = syscall.ECONNRESET
 		}
-		err = s.failed("read", untold) // else its other side is gone: nobody reset it
+		err = s.failed("read", asReset(untold)) // else its other side is gone: nobody reset it
 		return true
 	})
 	if rerr != nil && !passed && !errors.Is(rerr, os.ErrDeadlineExceeded) {
@@ -208,13 +216,14 @@ func (s *socket) letGo() {
 }
 
 // unsent says that there are bytes in front of the end that the other side has not taken yet.
-func (s *socket) unsent() bool {
-	if s.raw == nil {
-		return false
+func (s *socket) unsent() bool { return s.queued() > 1 } // the end itself counts as one
+
+// queued are the bytes that were written and that the other side has not taken, with the end as one of them.
+func (s *socket) queued() (n int) {
+	if s.raw != nil {
+		_ = s.raw.Control(func(fd uintptr) { n = queued(fd) }) // it fails on what is closed already
 	}
-	n := 0
-	err := s.raw.Control(func(fd uintptr) { n = queued(fd) })
-	return err == nil && n > 1 // the end itself counts as one
+	return n
 }
 
 // CloseWrite ends what is written, and leaves the other direction alone.
@@ -260,6 +269,7 @@ func (a *attempt) write(fd uintptr) bool {
 	for len(a.p) > 0 {
 		n, err := send(fd, a.p)
 		if err == syscall.EAGAIN {
+			a.stall.waits()
 			return false
 		}
 		if err != nil {

@@ -57,6 +57,7 @@ func (s *splicer) move(most int64) (int64, error) {
 		return 0, nil
 	}
 	err := s.dst.raw.Write(s.pour)
+	s.dst.out.stall.over()
 	switch {
 	case err != nil:
 		// Whatever ended this wait, bytes in the pipe are lost: never to be taken for a direction that slows down.
@@ -77,6 +78,7 @@ func (s *splicer) doPour(fd uintptr) bool {
 	for s.held > 0 {
 		n, err := splice(uintptr(s.r), fd, s.held)
 		if err == syscall.EAGAIN {
+			s.dst.out.stall.waits()
 			return false
 		}
 		if err != nil {

@@ -251,62 +251,29 @@ func TestResetTakesNothingBack(t *testing.T) {
 // TestResetBehindEndEndsTheTunnel: whichever side has said all and is then gone for good, the other is told, and the
 // tunnel's place is free.
 func TestResetBehindEndEndsTheTunnel(t *testing.T) {
-	gone := func(t *testing.T, c *net.TCPConn) {
-		t.Helper()
-		raw, err := c.SyscallConn()
-		if err != nil {
+	eachSide(t, func(t *testing.T, p *proxy, from, to *net.TCPConn) {
+		_, werr := io.WriteString(from, "all of it")
+		if err := errors.Join(werr, from.CloseWrite()); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-			stands := true
-			if err := raw.Control(func(fd uintptr) { stands, _ = connected(fd) }); err != nil {
-				t.Fatal(err)
-			}
-			if !stands {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("no reset is passed on")
+		if b, err := io.ReadAll(to); string(b) != "all of it" || err != nil {
+			t.Fatalf("%q, %v", b, err)
+		}
+		for range 3 { // what goes the other way is no reset
+			_, werr := io.WriteString(to, "x")
+			if _, err := io.ReadFull(from, make([]byte, 1)); werr != nil || err != nil {
+				t.Fatal(werr, err)
 			}
 		}
-	}
-	for _, client := range []bool{true, false} {
-		name := map[bool]string{true: "the client", false: "the server"}[client]
-		t.Run(name, func(t *testing.T) {
-			servers := make(chan *net.TCPConn, 1)
-			p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) { servers <- c; <-t.Context().Done() }))
-			from := p.tunnel(okTarget)
-			to := <-servers
-			if !client {
-				from, to = to, from
-			}
-			_, werr := io.WriteString(from, "all of it")
-			if err := errors.Join(werr, from.CloseWrite()); err != nil {
-				t.Fatal(err)
-			}
-			if b, err := io.ReadAll(to); string(b) != "all of it" || err != nil {
-				t.Fatalf("%q, %v", b, err)
-			}
-			for range 3 { // what goes the other way is no reset
-				_, werr := io.WriteString(to, "x")
-				if _, err := io.ReadFull(from, make([]byte, 1)); werr != nil || err != nil {
-					t.Fatal(werr, err)
-				}
-			}
-			if err := errors.Join(from.SetLinger(0), from.Close()); err != nil {
-				t.Fatal(err)
-			}
-			gone(t, to)
-			if e := p.awaitReason(reason.Reset); e.Up+e.Down != 9+3 {
-				t.Errorf("%+v", e)
-			}
-			for deadline := time.Now().Add(patience); len(p.server.slots) > 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("its place is taken for ever")
-				}
-			}
-		})
-	}
+		if err := errors.Join(from.SetLinger(0), from.Close()); err != nil {
+			t.Fatal(err)
+		}
+		awaitGone(t, to)
+		if e := p.awaitReason(reason.Reset); e.Up+e.Down != 9+3 {
+			t.Errorf("%+v", e)
+		}
+		p.awaitFree()
+	})
 }
 
 // TestUrgentInBulk: bytes behind an urgent one are there, although a splice does not see them, and says at their end

@@ -1,0 +1,111 @@
+package egress
+
+import (
+	"context"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// stalledFor is how long nothing has to have moved towards one end before somebody looks whether the other end of the
+// tunnel was reset meanwhile; it may take twice that. Who reads slowly gets all that was said before a reset, who
+// reads nothing does not, as without a proxy.
+const stalledFor = 2 * time.Second
+
+// stall counts the waits of a write, and is odd during each.
+type stall struct{ atomic.Uint32 }
+
+// waits is called before each wait, so that one that has moved something in between is another.
+func (s *stall) waits() { s.Store((s.Load() | 1) + 2) }
+
+// over is called when a write has ended, for whatever reason.
+func (s *stall) over() {
+	if n := s.Load(); n&1 != 0 {
+		s.Store(n + 1)
+	}
+}
+
+// pair adds the second end of a tunnel.
+func (o *open) pair(first, second *socket) {
+	o.add(second)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first.other, second.other = second, first
+}
+
+// free ends tunnels of which one end was reset while the other takes nothing: the proxy waits to write there, reads no
+// more, and would not see it.
+func (o *open) free(ctx context.Context) {
+	tick := time.NewTicker(stalledFor)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			o.freeNow()
+		}
+	}
+}
+
+// pace is how far the writing to a connection has come. A write is not told of each byte that leaves: the kernel wakes
+// it when a third of its buffer is free.
+type pace struct {
+	wait   uint32 // which, 0 for none
+	unsent int    // bytes
+}
+
+func (s *socket) pace() (p pace) {
+	if n := s.out.stall.Load(); n&1 != 0 {
+		p = pace{n, s.queued()}
+	}
+	return p
+}
+
+func (o *open) freeNow() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for c := range o.conns {
+		before := c.pacing
+		c.pacing = c.pace()
+		if c.other == nil || c.pacing.wait == 0 || c.pacing != before || c.other.torn != nil {
+			continue
+		}
+		if c.other.torn = c.other.reset(); c.other.torn != nil {
+			abort(c.other.Conn, c.Conn)
+		}
+	}
+}
+
+// torn is what freed a tunnel, if anything did.
+func (o *open) torn(ends ...*socket) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range ends {
+		if c.torn != nil {
+			return c.torn
+		}
+	}
+	return nil
+}
+
+// reset returns an error when the other side has reset the connection and nobody was told.
+func (s *socket) reset() (err error) {
+	if s.raw == nil {
+		return nil
+	}
+	_ = s.raw.Control(func(fd uintptr) { // it fails on what is closed already
+		if stands, untold := connected(fd); !stands && untold != 0 {
+			err = s.failed("read", asReset(untold))
+		}
+	})
+	return err
+}
+
+// asReset undoes that the kernel calls a reset behind an end by another name.
+func asReset(e syscall.Errno) error {
+	if e == syscall.EPIPE {
+		return syscall.ECONNRESET
+	}
+	return e
+}

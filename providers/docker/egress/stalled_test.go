@@ -1,0 +1,177 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sandplan/sandplan/providers/docker/egress/reason"
+)
+
+// stuff writes until nothing more is taken.
+func stuff(t *testing.T, c net.Conn) {
+	t.Helper()
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Write(make([]byte, 256<<10))
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestResetWhileTheOtherReadsNothing: whoever resets while the proxy waits for the other side, which takes nothing, ends
+// the tunnel all the same; the other side is told, and the place is free.
+func TestResetWhileTheOtherReadsNothing(t *testing.T) {
+	eachSide(t, func(t *testing.T, p *proxy, from, to *net.TCPConn) {
+		stuff(t, from)
+		abort(from)
+		awaitGone(t, to)
+		if e := p.awaitReason(reason.Reset); e.Up+e.Down < bulkBytes || e.Error == "" {
+			t.Errorf("%+v", e)
+		}
+		p.awaitFree()
+	})
+}
+
+// eachSide opens a tunnel for each of its sides in turn.
+func eachSide(t *testing.T, test func(t *testing.T, p *proxy, from, to *net.TCPConn)) {
+	for _, side := range []string{"the client", "the server"} {
+		t.Run(side, func(t *testing.T) {
+			servers := make(chan *net.TCPConn, 1)
+			p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) { servers <- c; <-t.Context().Done() }))
+			from := p.tunnel(okTarget)
+			to := <-servers
+			if side == "the server" {
+				from, to = to, from
+			}
+			test(t, p, from, to)
+		})
+	}
+}
+
+// muchMore is more than the kernel keeps for a connection.
+const muchMore = 64 << 20
+
+// TestStalledOnly: what is freed has moved nothing between two looks, and its other end was reset.
+func TestStalledOnly(t *testing.T) {
+	for _, tt := range []struct {
+		reason      string
+		ends, reset bool // the other end, or rather who is there
+		stall       bool
+		takes       int // bytes that the one who stalls takes between the looks
+		free        bool
+	}{
+		{"both stand", false, false, true, 0, false},
+		{"nothing was written to the end that stands", false, true, false, 0, false},
+		{"the other end was reset", false, true, true, 0, true},
+		{"it was reset, and the end that stands reads slowly", false, true, true, muchMore / 2, false},
+		{"it was reset, and what was written has been read", false, true, true, muchMore, false},
+		{"the other end has said all", true, false, true, 0, false},
+		{"it has said all, and was reset behind that", true, true, true, 0, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			near, farNear := sockets(t)
+			other, farOther := sockets(t)
+			o := &open{conns: map[*socket]struct{}{}}
+			o.add(near)
+			o.pair(near, other)
+			written := make(chan error, 1)
+			if tt.stall {
+				go func() {
+					_, err := near.Write(make([]byte, muchMore))
+					written <- err
+				}()
+				for last, same, deadline := uint32(0), 0, time.Now().Add(patience); same < 20; time.Sleep(10 * time.Millisecond) {
+					if n := near.out.stall.Load(); n == last && n&1 == 1 {
+						same++
+					} else {
+						last, same = n, 0
+					}
+					if time.Now().After(deadline) {
+						t.Fatal("the write does not wait")
+					}
+				}
+			}
+			if tt.ends {
+				if err := farOther.CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.reset {
+				abort(farOther)
+				awaitGone(t, other.Conn.(*net.TCPConn))
+			}
+			o.freeNow()
+			if err := o.torn(near, other); err != nil {
+				t.Fatalf("at the first look: %v", err)
+			}
+			if _, err := io.CopyN(io.Discard, farNear, int64(tt.takes)); err != nil {
+				t.Fatal(err)
+			}
+			if tt.takes == muchMore {
+				if err := <-written; err != nil {
+					t.Fatal(err)
+				}
+				o.freeNow() // that it has waited before is no matter, however often it is looked at
+			}
+			o.freeNow()
+			if tt.free {
+				o.freeNow() // which forgets nothing
+			}
+			err := o.torn(near, other)
+			if errors.Is(err, syscall.ECONNRESET) != tt.free || err != nil != tt.free {
+				t.Errorf("%v", err)
+			}
+			if tt.free {
+				if err := <-written; !errors.Is(err, net.ErrClosed) {
+					t.Errorf("the write ends with %v", err)
+				}
+				awaitGone(t, farNear)
+			}
+		})
+	}
+}
+
+// awaitGone waits until a connection is no more, as after a reset.
+func awaitGone(t *testing.T, c *net.TCPConn) {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		stands := true
+		if err := raw.Control(func(fd uintptr) {
+			_, err := syscall.Getpeername(int(fd))
+			stands = err != syscall.ENOTCONN
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !stands {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no reset is passed on")
+		}
+	}
+}
+
+// awaitFree waits until no tunnel has its place any more.
+func (p *proxy) awaitFree() {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); len(p.server.slots) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatal("its place is taken for ever")
+		}
+	}
+}
