@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 // describes it.
 type Record = record
 
-// ErrNoRecord says that a run has no record, or not yet: it may still be going on, or its sandplan died.
-var ErrNoRecord = errors.New("the run has no record.json: it goes on, or its sandplan was killed")
+// ErrNoRecord says that a run has no record, or not yet.
+var ErrNoRecord = errors.New("the run has no record.json")
 
 var runID = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}$`)
 
@@ -36,15 +37,27 @@ func RunIDs(dataDir string) ([]string, error) {
 	return out, err
 }
 
+// whyNoRecord says what is known of a run without a record: whether it goes on, or its sandplan was killed.
+func whyNoRecord(b Begun, err error) string {
+	switch {
+	case err != nil:
+		return "it goes on, or its sandplan was killed"
+	case b.Held:
+		return fmt.Sprintf("%s goes on", cmp.Or(string(b.Invocation), "it"))
+	}
+	return fmt.Sprintf("the sandplan that ran %s was killed", cmp.Or(string(b.Invocation), "it"))
+}
+
 // ReadRecord reads the record of one run.
 func ReadRecord(dataDir, id string) (*Record, error) {
 	if !runID.MatchString(id) {
 		return nil, fmt.Errorf("%q is not the ID of a run", id)
 	}
 	dir := filepath.Join(dataDir, "runs", id)
+	begun, berr := ReadBegun(dataDir, id) // before the record: who lets go has written it
 	b, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", id, ErrNoRecord)
+		return nil, fmt.Errorf("%s: %w: %s", id, ErrNoRecord, whyNoRecord(begun, berr))
 	}
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func (a *app) runs() int {
 	for _, id := range ids {
 		l := render.RunLine{ID: id}
 		if l.Record, err = launch.ReadRecord(dir, id); err != nil {
-			l.Note = note(err)
+			l.Note = strings.TrimPrefix(err.Error(), id+": ")
 		}
 		lines = append(lines, l)
 	}
@@ -84,13 +84,6 @@ func (a *app) runs() int {
 	}
 	u.print(u.human.Runs(lines))
 	return exitOK
-}
-
-func note(err error) string {
-	if errors.Is(err, launch.ErrNoRecord) {
-		return launch.ErrNoRecord.Error()
-	}
-	return err.Error()
 }
 
 func (a *app) showRun(want string) int {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sandplan/sandplan/applier/launch"
 )
 
 const hostileRecord = `{"_type":"https://in-toto.io/Statement/v1","subject":[],"predicateType":"https://sandplan.dev/run/v1","predicate":{
@@ -22,7 +24,8 @@ func TestRuns(t *testing.T) {
 	data := t.TempDir()
 	a.env["SANDPLAN_DATA_DIR"] = data
 	const whole, dead = "20260102T150405Z-0a1b2c3d", "20260103T150405Z-0a1b2c3e"
-	for _, id := range []string{whole, dead} {
+	const killed, running = "20260102T160405Z-0a1b2c3f", "20260102T170405Z-0a1b2c40"
+	for _, id := range []string{whole, dead, killed, running} {
 		if err := os.MkdirAll(filepath.Join(data, "runs", id), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -30,17 +33,21 @@ func TestRuns(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "runs", whole, "record.json"), fmt.Appendf(nil, hostileRecord, whole), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	logBegin(t, filepath.Join(data, "runs", killed), launch.Begun{Invocation: "invocation.k"})()
+	logBegin(t, filepath.Join(data, "runs", running), launch.Begun{Invocation: "invocation.r"})
 	for _, c := range []struct {
 		args   string
 		code   int
 		want   []string
 		reason string
 	}{
-		{"runs", 0, []string{whole, "invocation.x", "exit code 120, decided by sandplan", dead, "its sandplan was killed"}, "one line for each, records or not"},
+		{"runs", 0, []string{whole, "invocation.x", "exit code 120, decided by sandplan", killed + " the run has no record.json: the sandplan that ran invocation.k was killed",
+			running + " the run has no record.json: invocation.r goes on", dead + " the run has no record.json: it goes on, or its sandplan was killed"}, "one line for each, records or not"},
 		{"runs show " + whole, 0, []string{"10s, after 1s of preparation", "changed: aa before, bb after; 1 that act on this machine", "2 tunnels to llm.test:443", "10 bytes up, 20 down", "/srv/x (writable)"}, "all that a person asks"},
 		{"runs show 2c3d", 0, []string{whole}, "the end of an ID is enough"},
 		{"runs show latest", 1, []string{"sandplan was killed"}, "the newest has no record"},
-		{"runs show 2026", 1, []string{"begins the IDs of 2 runs"}, "say more of it"},
+		{"runs show " + running, 1, []string{"invocation.r goes on"}, "it has none yet"},
+		{"runs show 2026", 1, []string{"begins the IDs of 4 runs"}, "say more of it"},
 		{"runs show nope", 1, []string{"No such run"}, "there is none"},
 		{"runs what", 1, []string{"it has show"}, "no such command"},
 	} {
