@@ -207,7 +207,8 @@ func TestRealEventsCut(t *testing.T) {
 			_ = cmd.Wait()
 			code := cmd.ProcessState.ExitCode()
 			t.Logf("ended with %d after %s", code, time.Since(began))
-			if !slices.Contains(c.codes, code) {
+			lost := code == 120 && bytes.Contains(stderr.bytes(), []byte("events were lost")) // others made too many meanwhile
+			if !slices.Contains(c.codes, code) && !lost {
 				t.Errorf("exit code %d, want one of %v\n%s", code, c.codes, stderr.bytes())
 			}
 		})
