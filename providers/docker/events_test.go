@@ -46,7 +46,8 @@ func TestWatch(t *testing.T) {
 	if want := []string{"network connect", "start", "die"}; !slices.Equal(actions, want) {
 		t.Errorf("heard %v, want %v", actions, want)
 	}
-	// What the engine remembers is told by an answer that ends.
+	// What the engine remembers is told by an answer that ends. That is its last 256 events, whoever makes them.
+	const remembers = 256
 	heard := slices.Clone(actions)
 	remembered, err := e.Past(ctx, since)
 	if err != nil {
@@ -57,7 +58,7 @@ func TestWatch(t *testing.T) {
 			return s.ID == id && a == s.Action || s.Container == id && a == s.Type+" "+s.Action
 		})
 	}
-	if len(heard) > 0 {
+	if len(heard) > 0 && len(remembered) < remembers {
 		t.Errorf("of what was heard the engine does not remember %v", heard)
 	}
 	cancel()
