@@ -235,9 +235,10 @@ func TestPinLooksInside(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Errorf("several at once: %v", err)
 	}
-	if _, err := w.engine.cli.ContainerInspect(t.Context(), dead.ID); !errdefs.IsNotFound(err) {
-		t.Errorf("what a dead process left is still there: %v", err)
-	}
+	vanishes(t, "what a dead process left", func() bool {
+		_, err := w.engine.cli.ContainerInspect(t.Context(), dead.ID)
+		return !errdefs.IsNotFound(err)
+	})
 	if plain, err := w.engine.Pin(t.Context(), ref, false); err != nil || plain.Inspected || plain.Shell {
 		t.Errorf("an image of a runner is not looked into: %+v, %v", plain, err)
 	}

@@ -52,7 +52,7 @@ func testScope(t testing.TB, e *Engine) planner.Scope {
 	t.Helper()
 	s := planner.Scope{Project: unique("dc-" + plainWords(t.Name()) + "-"), Workspace: "w"}
 	clean := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
 		defer cancel()
 		l := &look{engine: e, scope: s}
 		if err := l.load(ctx, nil); err != nil {

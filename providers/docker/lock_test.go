@@ -323,11 +323,10 @@ func TestIsDead(t *testing.T) {
 
 func waitForZombie(t *testing.T, pid int) uint64 {
 	t.Helper()
-	for range 200 {
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if start, over, err := processStart("/proc", strconv.Itoa(pid)); err == nil && over {
 			return start
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("the process does not end")
 	return 0

@@ -76,14 +76,21 @@ func TestRemovalOfADeadProcess(t *testing.T) {
 	if err := removeTool(t.Context(), e, planner.Object{ID: image}); err != nil {
 		t.Errorf("the removal cannot be taken over: %v", err)
 	}
-	if announced(t, e, image) {
-		t.Error("the removal is over, and still announced")
-	}
+	vanishes(t, "the removal that is over", func() bool { return announced(t, e, image) })
 	announce(t, e, image, longAgo)
 	if err := e.dropDeadRemovals(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if announced(t, e, image) {
-		t.Error("what a dead process announced stays")
+	vanishes(t, "what a dead process announced", func() bool { return announced(t, e, image) })
+}
+
+// vanishes waits until something is gone. Whoever destroys a project on the same engine takes away what dead processes
+// left, too: what is being removed already is nobody's failure, and is there a moment longer.
+func vanishes(t *testing.T, what string, isThere func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(soon); isThere(); time.Sleep(settleTime) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s stays", what)
+		}
 	}
 }
