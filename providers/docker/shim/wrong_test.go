@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -99,8 +100,16 @@ func secondNetwork(t *testing.T, l *lab, isolated bool) string {
 	}
 	t.Cleanup(func() {
 		_ = l.cli.ContainerRemove(context.Background(), testName+"neighbour", container.RemoveOptions{Force: true})
-		if err := l.cli.NetworkRemove(context.Background(), id); err != nil {
-			t.Error(err)
+		// A container that was on it may be on its way out still.
+		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			err := l.cli.NetworkRemove(context.Background(), id)
+			if err == nil {
+				return
+			}
+			if time.Since(began) > soon {
+				t.Error(err)
+				return
+			}
 		}
 	})
 	return id
