@@ -105,7 +105,7 @@ func loadAgent(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if _, err := scratch.Load(ctx, socket, tag, img); err != nil {
 		t.Fatal(err)

@@ -100,6 +100,9 @@ func afterAsking(play string) []string {
 	return after
 }
 
+// patience is that of the driver with a vendor out of reach.
+const patience = 2 * time.Second
+
 func playTurn(play, params string, say func(string, ...any)) {
 	if before, _ := patchLines(play); before != nil {
 		for _, line := range before {
@@ -119,9 +122,10 @@ func playTurn(play, params string, say func(string, ...any)) {
 	case "away":
 		say(`{"method":"error","params":{"error":{"message":"Reconnecting... 1/5","additionalDetails":"no route"},"willRetry":true}}`)
 	case "back again":
-		say(`{"method":"error","params":{"error":{"message":"Reconnecting... 1/5"},"willRetry":true}}`)
-		say(`{"method":"item/completed","params":{"item":{"type":"reasoning","id":"r"}}}`)
-		time.Sleep(600 * time.Millisecond) // longer than the patience
+		// In one piece: nothing comes between the two however busy the machine is.
+		say("%s\n%s", `{"method":"error","params":{"error":{"message":"Reconnecting... 1/5"},"willRetry":true}}`,
+			`{"method":"item/completed","params":{"item":{"type":"reasoning","id":"r"}}}`)
+		time.Sleep(patience + patience/2)
 		say(`{"method":"turn/completed","params":{"turn":{"status":"completed"}}}`)
 	case "dies":
 		os.Exit(3)
@@ -200,7 +204,7 @@ func drivenWith(t *testing.T, approval, sandbox string, tools ...string) (stdout
 	arg, err := json.Marshal(policy.CodexServer{
 		Wipe: []string{secret, "/nowhere/auth.json"},
 		Argv: []string{os.Args[0]}, Version: "0.171.0", Dir: dir, Model: "gpt-5.5", Sandbox: sandbox, Approval: approval,
-		Protected: []string{".git"}, Tools: tools, PatienceMS: 300,
+		Protected: []string{".git"}, Tools: tools, PatienceMS: patience.Milliseconds(),
 	})
 	if err != nil {
 		t.Fatal(err)

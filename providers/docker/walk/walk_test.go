@@ -210,7 +210,7 @@ func TestHostileTrees(t *testing.T) {
 			if err := c.do(root); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a lease would keep it waiting for 45
 			defer cancel()
 			tree, err := New(root, small, time.Now).Look(ctx)
 			switch {
