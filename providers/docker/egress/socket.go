@@ -24,9 +24,11 @@ type socket struct {
 	out attempt
 
 	// Of open, under its lock:
-	other  *socket // the other end of the tunnel, once there is one
-	pacing pace    // at the last look
-	torn   error   // that it was reset, when that freed the tunnel
+	other   *socket // the other end of the tunnel, once there is one
+	dialled bool    // it is the server's
+	said    bool    // all was, as a look has seen
+	pacing  pace    // at the last look
+	torn    error   // that it was reset, when that freed the tunnel
 }
 
 // attempt is a read or a write that waits until the connection is ready for it.

@@ -58,6 +58,16 @@ func connected(fd uintptr) (stands bool, untold syscall.Errno) {
 	return false, syscall.Errno(errno)
 }
 
+// saidAll says that the other side of a connection that stands has ended what it says.
+func saidAll(fd uintptr) bool {
+	const closeWait, lastAck, closing = 8, 9, 11 // of include/net/tcp_states.h
+	var state [1]byte                            // the first of tcp_info
+	size := uint32(len(state))
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, fd, syscall.IPPROTO_TCP, syscall.TCP_INFO,
+		uintptr(unsafe.Pointer(&state)), uintptr(unsafe.Pointer(&size)), 0)
+	return errno == 0 && (state[0] == closeWait || state[0] == lastAck || state[0] == closing)
+}
+
 // queued are the bytes that were written and that the other side has not acknowledged.
 func queued(fd uintptr) int {
 	var n int32

@@ -23,6 +23,8 @@ func send(uintptr, []byte) (int, error) { return 0, syscall.ENOSYS }
 
 func connected(uintptr) (stands bool, untold syscall.Errno) { return true, 0 }
 
+func saidAll(uintptr) bool { return false }
+
 func queued(uintptr) int { return 0 }
 
 func shutdown(uintptr) error { return syscall.ENOSYS }

@@ -8,8 +8,8 @@ import (
 )
 
 // stalledFor is how long nothing has to have moved towards one end before somebody looks whether the other end of the
-// tunnel was reset meanwhile; it may take twice that. Who reads slowly gets all that was said before a reset, who
-// reads nothing does not, as without a proxy.
+// tunnel was reset meanwhile; it may take twice that. What is on its way by then is lost, as with every reset. Who reads
+// so slowly that the kernel tells nothing of it for as long (some 20 kB a second) is taken for who reads nothing.
 const stalledFor = 2 * time.Second
 
 // stall counts the waits of a write, and is odd during each.
@@ -25,12 +25,13 @@ func (s *stall) over() {
 	}
 }
 
-// pair adds the second end of a tunnel.
+// pair adds the second end of a tunnel, which was dialled.
 func (o *open) pair(first, second *socket) {
 	o.add(second)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first.other, second.other = second, first
+	second.dialled = true
 }
 
 // free ends tunnels of which one end was reset while the other takes nothing: the proxy waits to write there, reads no
@@ -68,13 +69,23 @@ func (o *open) freeNow() {
 	for c := range o.conns {
 		before := c.pacing
 		c.pacing = c.pace()
-		if c.other == nil || c.pacing.wait == 0 || c.pacing != before || c.other.torn != nil {
+		if c.other == nil || c.pacing.wait == 0 || c.other.whole() || c.pacing != before || c.other.torn != nil {
 			continue
 		}
 		if c.other.torn = c.other.reset(); c.other.torn != nil {
 			abort(c.other.Conn, c.Conn)
 		}
 	}
+}
+
+// whole says that a server has said all. A minute later its machine knows nothing of the connection any more, and
+// answers the proxy's own question whether it is there by a reset: not a reason to take from the agent what it is to
+// read, however long it reads nothing. It is asked at each look, since a reset hides what was said before.
+func (s *socket) whole() bool {
+	if s.dialled && !s.said && s.raw != nil {
+		_ = s.raw.Control(func(fd uintptr) { s.said = saidAll(fd) }) // it fails on what is closed already
+	}
+	return s.said
 }
 
 // torn is what freed a tunnel, if anything did.

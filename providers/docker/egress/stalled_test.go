@@ -62,29 +62,41 @@ func eachSide(t *testing.T, test func(t *testing.T, p *proxy, from, to *net.TCPC
 // muchMore is more than the kernel keeps for a connection.
 const muchMore = 64 << 20
 
-// TestStalledOnly: what is freed has moved nothing between two looks, and its other end was reset.
+// TestStalledOnly: what is freed has moved nothing between two looks, and its other end was reset, that of a server not
+// when all had been said.
 func TestStalledOnly(t *testing.T) {
 	for _, tt := range []struct {
 		reason      string
 		ends, reset bool // the other end, or rather who is there
+		between     bool // a look, before the reset
+		agent       bool // it is the agent's, not the server's
 		stall       bool
 		takes       int // bytes that the one who stalls takes between the looks
 		free        bool
 	}{
-		{"both stand", false, false, true, 0, false},
-		{"nothing was written to the end that stands", false, true, false, 0, false},
-		{"the other end was reset", false, true, true, 0, true},
-		{"it was reset, and the end that stands reads slowly", false, true, true, muchMore / 2, false},
-		{"it was reset, and what was written has been read", false, true, true, muchMore, false},
-		{"the other end has said all", true, false, true, 0, false},
-		{"it has said all, and was reset behind that", true, true, true, 0, true},
+		{reason: "both stand", stall: true},
+		{reason: "nothing was written to the end that stands", reset: true},
+		{reason: "the other end was reset", reset: true, stall: true, free: true},
+		{reason: "it was reset after a look", reset: true, between: true, stall: true, free: true},
+		{reason: "it was reset, and is the agent's", reset: true, between: true, agent: true, stall: true, free: true},
+		{reason: "it was reset, and the end that stands reads slowly", reset: true, stall: true, takes: muchMore / 2},
+		{reason: "it was reset, and what was written has been read", reset: true, stall: true, takes: muchMore},
+		{reason: "the other end has said all", ends: true, stall: true},
+		{reason: "it has said all, and was reset right behind that", ends: true, reset: true, stall: true, free: true},
+		{reason: "it has said all, and is gone later: the answer is whole", ends: true, reset: true, between: true, stall: true},
+		{reason: "the agent has said all, and was reset later: nobody is to be held up by it", ends: true, reset: true, between: true, agent: true, stall: true, free: true},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			near, farNear := sockets(t)
 			other, farOther := sockets(t)
 			o := &open{conns: map[*socket]struct{}{}}
-			o.add(near)
-			o.pair(near, other)
+			if tt.agent {
+				o.add(other)
+				o.pair(other, near)
+			} else {
+				o.add(near)
+				o.pair(near, other)
+			}
 			written := make(chan error, 1)
 			if tt.stall {
 				go func() {
@@ -106,13 +118,21 @@ func TestStalledOnly(t *testing.T) {
 				if err := farOther.CloseWrite(); err != nil {
 					t.Fatal(err)
 				}
+				for deadline := time.Now().Add(patience); !other.over(); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal("the end does not arrive")
+					}
+				}
+			}
+			if tt.between {
+				o.freeNow()
 			}
 			if tt.reset {
 				abort(farOther)
 				awaitGone(t, other.Conn.(*net.TCPConn))
 			}
 			o.freeNow()
-			if err := o.torn(near, other); err != nil {
+			if err := o.torn(near, other); err != nil && !tt.between {
 				t.Fatalf("at the first look: %v", err)
 			}
 			if _, err := io.CopyN(io.Discard, farNear, int64(tt.takes)); err != nil {
