@@ -33,9 +33,9 @@ func drip(c *net.TCPConn, b []byte, each time.Duration) string {
 
 // TestAttackDrip: a byte now and then buys no time, since what is bounded is the whole.
 func TestAttackDrip(t *testing.T) {
-	cfg := testConfig()
-	cfg.Limits.HeadMS, cfg.Limits.HelloMS = 500, 500
 	t.Run("a request", func(t *testing.T) {
+		cfg := testConfig()
+		cfg.Limits.HeadMS = 500
 		p := startProxy(t, cfg, "")
 		if s := drip(p.raw("CONNECT "), []byte("a"), 20*time.Millisecond); !strings.HasPrefix(s, "HTTP/1.1 408 ") {
 			t.Errorf("answered %q", s)
@@ -43,6 +43,8 @@ func TestAttackDrip(t *testing.T) {
 		p.awaitReason(reason.HeadTooSlow)
 	})
 	t.Run("a hello", func(t *testing.T) {
+		cfg := testConfig()
+		cfg.Limits.HelloMS = 500
 		got := &lines{}
 		p := startProxy(t, cfg, vendor(t, got))
 		hello := records(withExtension(helloBytes(t, &tls.Config{ServerName: vendorName}), 21, make([]byte, 4<<10)), 1)

@@ -340,12 +340,12 @@ func TestOnlyTheAgentMayConnect(t *testing.T) {
 
 func TestSlowRequestsEnd(t *testing.T) {
 	cfg := testConfig()
-	cfg.Limits.HeadMS = 100
+	cfg.Limits.HeadMS = 500 // a busy machine says at least something in it
 	if resp, _ := startProxy(t, cfg, "").ask("CONNECT "); resp.StatusCode != 408 {
 		t.Errorf("a request without an end: %s", resp.Status)
 	}
 	cfg = testConfig()
-	cfg.Limits.HelloMS = 100
+	cfg.Limits.HelloMS = 1000
 	p := startProxy(t, cfg, vendor(t, nil))
 	c := p.tunnel(vendorName + ":443")
 	if _, err := c.Write([]byte{22, 3}); err != nil {

@@ -21,11 +21,11 @@ import (
 func TestSlowWayOut(t *testing.T) {
 	for _, begins := range []bool{false, true} {
 		cfg := testConfig()
-		cfg.Hosts[0].TLS, cfg.Limits.HeadMS = begins, 100
+		cfg.Hosts[0].TLS, cfg.Limits.HeadMS = begins, 1000 // in which a busy machine makes its request
 		p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) }))
 		p.set(func() {
 			p.resolve = func(context.Context, string) ([]netip.Addr, error) {
-				time.Sleep(300 * time.Millisecond)
+				time.Sleep(1300 * time.Millisecond)
 				return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
 			}
 		})

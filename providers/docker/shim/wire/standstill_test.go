@@ -24,7 +24,8 @@ func TestLeaseHolder(t *testing.T) {
 	fmt.Println(l.Err())
 }
 
-const heldFor = 2 * time.Second
+// heldFor is far more than this test can be kept from its work while the other process goes on.
+const heldFor = 4 * time.Second
 
 // TestStandstillIsNoSilence: whoever does not run for a while hears nobody, and must not take that for silence.
 func TestStandstillIsNoSilence(t *testing.T) {
