@@ -87,6 +87,20 @@ func TestDiffOfStates(t *testing.T) {
 			),
 		},
 		{
+			name: "runner being armed", reason: "a dispatch does the same with its runner",
+			want: world("test"), have: has(world("test")).without(runner).lease(inv, "l1", true).operation("dispatch"),
+			plan: lines("invocation.a is running"),
+		},
+		{
+			name: "runner missing under a run", reason: "which makes no runner anew",
+			want: world("test"), have: has(world("test")).without(runner).lease(inv, "l1", true),
+			plan: lines(
+				"invocation.a is running",
+				`pending: invocation.a.runner["test"] is missing`,
+				`create invocation.a.runner["test"] it does not exist yet`,
+			),
+		},
+		{
 			name: "own lease", reason: "to the holder of the lease the invocation is what its containers are",
 			want: world(), have: has(world()).status(planner.StatusExited, agent, proxy).lease(inv, "l1", true),
 			opts: planner.Options{Lease: "l1"},

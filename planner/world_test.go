@@ -145,6 +145,12 @@ func (e *engine) lease(a planner.Address, id string, live bool) *engine {
 	return e
 }
 
+// operation is what the holder of the last lease does with it.
+func (e *engine) operation(op string) *engine {
+	e.Leases[len(e.Leases)-1].Info.Operation = op
+	return e
+}
+
 func setRow(fields []planner.Field, path string, v any) {
 	for i := range fields {
 		if fields[i].Path == path {
