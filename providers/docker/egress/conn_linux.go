@@ -228,7 +228,11 @@ func (c *conn) connect(ctx context.Context, nth uint32) error {
 					continue // a peer on this machine has answered by now
 				}
 				if stop == nil {
-					stop = context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
+					giveUp := func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) }
+					stop = context.AfterFunc(ctx, giveUp)
+					if b, ok := ctx.(by); ok {
+						b.waits(giveUp)
+					}
 				}
 				return false
 			default:

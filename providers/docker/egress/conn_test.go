@@ -217,7 +217,7 @@ func TestDialLeavesNothing(t *testing.T) {
 	at, before := silent(t), descriptors(t)
 	dial := dialOut()
 	for range 20 {
-		if c, err := dial(by{t.Context(), time.Now().Add(5 * time.Millisecond)}, at); err == nil {
+		if c, err := dial(within(t, 5*time.Millisecond), at); err == nil {
 			t.Fatalf("%v answers", c.RemoteAddr())
 		}
 	}

@@ -62,12 +62,12 @@ func (t *tunnel) run(ctx context.Context) {
 	}
 	addrs, why, err := t.resolve(ctx)
 	if why != reason.None {
-		t.refuse(ctx, why, err)
+		t.noWay(ctx, why, err)
 		return
 	}
 	upstream, why, err := t.connect(ctx, addrs)
 	if why != reason.None {
-		t.refuse(ctx, why, err)
+		t.noWay(ctx, why, err)
 		return
 	}
 	defer t.server.open.close(upstream)
@@ -198,6 +198,7 @@ func (t *tunnel) resolve(ctx context.Context) ([]netip.Addr, reason.Reason, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, ms(t.server.cfg.Limits.LookupMS))
 	defer cancel()
+	t.server.open.waits(t.client, cancel)
 	addrs, err := t.server.world.lookup(ctx, t.rule.Host)
 	switch {
 	case errors.Is(err, errNoAddress) || err == nil && len(addrs) == 0:
@@ -221,11 +222,11 @@ const maxDials = 4
 func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (*socket, reason.Reason, error) {
 	var last error
 	for i, a := range addrs {
-		if i == maxDials || ctx.Err() != nil {
+		if i == maxDials || ctx.Err() != nil || i > 0 && t.server.open.torn(t.client) != nil {
 			break
 		}
 		t.address = netip.AddrPortFrom(a, t.rule.Port)
-		conn, err := t.server.world.dial(by{ctx, t.server.world.now().Add(ms(t.server.cfg.Limits.DialMS))}, t.address)
+		conn, err := t.server.world.dial(by{ctx, t.server.world.now().Add(ms(t.server.cfg.Limits.DialMS)), t}, t.address)
 		if err == nil {
 			return newSocket(conn), reason.None, nil
 		}
@@ -239,10 +240,14 @@ func (t *tunnel) connect(ctx context.Context, addrs []netip.Addr) (*socket, reas
 type by struct {
 	context.Context
 	deadline time.Time
+	tunnel   *tunnel // that it is for
 }
 
 // Deadline implements context.Context.
 func (b by) Deadline() (time.Time, bool) { return b.deadline, true }
+
+// waits says how to end the dial, which has to wait.
+func (b by) waits(giveUp func()) { b.tunnel.server.open.waits(b.tunnel.client, giveUp) }
 
 // answer opens the tunnel, unless the agent has sent something that was meant to go through before it could know. Where
 // the agent is to speak first it waits for that.

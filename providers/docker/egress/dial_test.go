@@ -38,6 +38,11 @@ func silent(t *testing.T) netip.AddrPort {
 	return at
 }
 
+// within is what a tunnel dials with.
+func within(t *testing.T, d time.Duration) context.Context {
+	return by{t.Context(), time.Now().Add(d), &tunnel{server: &server{}, client: &socket{}}}
+}
+
 // TestDialEnds: nobody waits for an address that does not answer, neither beyond the bound nor beyond the
 // run.
 func TestDialEnds(t *testing.T) {
@@ -51,7 +56,7 @@ func TestDialEnds(t *testing.T) {
 	})
 	t.Run("at its bound, as a tunnel sets it", func(t *testing.T) {
 		start := time.Now()
-		if c, err := dial(by{t.Context(), start.Add(50 * time.Millisecond)}, at); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) > patience {
+		if c, err := dial(within(t, 50*time.Millisecond), at); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) > patience {
 			t.Errorf("%v, %v after %s", c, err, time.Since(start))
 		}
 	})

@@ -48,6 +48,16 @@ func (t *tunnel) drop(ctx context.Context, why reason.Reason, err error) {
 	}
 }
 
+// noWay tells of a way out that was not found, or not looked for any longer since the agent had reset its connection.
+func (t *tunnel) noWay(ctx context.Context, why reason.Reason, err error) {
+	torn := t.server.open.torn(t.client)
+	if torn != nil && (why == reason.LookupFailed || why == reason.DialFailed) {
+		t.gone(ctx, torn)
+		return
+	}
+	t.refuse(ctx, why, err)
+}
+
 // gone tells of a tunnel that ended around its answer: whatever was answered stands in the log.
 func (t *tunnel) gone(ctx context.Context, err error) { t.drop(ctx, reason.HelloMissing, err) }
 

@@ -29,6 +29,7 @@ type socket struct {
 	said    bool    // all was, as a look has seen
 	pacing  pace    // at the last look
 	torn    error   // that it was reset, when that freed the tunnel
+	giveUp  func()  // ends what is waited for while there is no other end yet
 }
 
 // attempt is a read or a write that waits until the connection is ready for it.

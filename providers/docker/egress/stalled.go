@@ -32,10 +32,19 @@ func (o *open) pair(first, second *socket) {
 	defer o.mu.Unlock()
 	first.other, second.other = second, first
 	second.dialled = true
+	first.giveUp = nil
 }
 
-// free ends tunnels of which one end was reset while the other takes nothing: the proxy waits to write there, reads no
-// more, and would not see it.
+// waits says how to end what a tunnel waits for that has one end only, in place of what was said before. It may come to
+// that more than once, and late.
+func (o *open) waits(c *socket, giveUp func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.giveUp = giveUp
+}
+
+// free ends tunnels of which one end was reset and nobody would see it: the proxy waits to write to the other, which
+// takes nothing, and reads no more; or it waits for a name or a host.
 func (o *open) free(ctx context.Context) {
 	tick := time.NewTicker(stalledFor)
 	defer tick.Stop()
@@ -67,6 +76,15 @@ func (o *open) freeNow() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for c := range o.conns {
+		if c.giveUp != nil {
+			if c.torn == nil {
+				c.torn = c.reset()
+			}
+			if c.torn != nil {
+				c.giveUp() // also when it has come to the next wait meanwhile
+			}
+			continue
+		}
 		before := c.pacing
 		c.pacing = c.pace()
 		if c.other == nil || c.pacing.wait == 0 || c.other.whole() || c.pacing != before || c.other.torn != nil {
