@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"image":   func(ts *testscript.TestScript, _ bool, args []string) { loadImage(ts, socket, args) },
+			"own":     ownProgram,
 			"project": project,
 			"start":   start,
 			"until":   until,
@@ -68,6 +69,7 @@ type startedKey struct{}
 // started are the programs that a script runs beside itself.
 type started struct {
 	bin     string
+	own     string // the directory of the script's own sandplan, if it has one
 	schemas schemas
 	mu      sync.Mutex
 	running map[string]*job
@@ -100,6 +102,26 @@ func (l *lockedBuffer) String() string {
 }
 
 func jobs(ts *testscript.TestScript) *started { return ts.Value(startedKey{}).(*started) }
+
+// program is the path of one of the programs that were built.
+func (s *started) program(name string) string {
+	if name == "sandplan" && s.own != "" {
+		return filepath.Join(s.own, name)
+	}
+	return filepath.Join(s.bin, name)
+}
+
+// own gives the script a program that no other test has, and so an image: whether a destroy takes that along, too,
+// depends on nobody else then.
+func ownProgram(ts *testscript.TestScript, _ bool, _ []string) {
+	s, dir := jobs(ts), ts.MkAbs(".own")
+	program, err := os.ReadFile(s.program("sandplan"))
+	ts.Check(err)
+	ts.Check(os.Mkdir(dir, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(dir, "sandplan"), append(program, dir...), 0o755)) // what follows an ELF file is no part of it
+	s.own = dir
+	ts.Setenv("PATH", dir+string(os.PathListSeparator)+ts.Getenv("PATH"))
+}
 
 func theJob(ts *testscript.TestScript, name string) *job {
 	s := jobs(ts)
@@ -147,7 +169,7 @@ func (s scriptT) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
 // project NAME removes what a scope of this name may have left on the engine, now and when the script ends.
 func project(ts *testscript.TestScript, _ bool, args []string) {
 	clean := func() {
-		cmd := exec.Command(filepath.Join(jobs(ts).bin, "sandplan"), "-chdir=/", "destroy", "-project="+args[0], "-auto-approve", "-lock-timeout=20s")
+		cmd := exec.Command(jobs(ts).program("sandplan"), "-chdir=/", "destroy", "-project="+args[0], "-auto-approve", "-lock-timeout=20s")
 		cmd.Env = append(os.Environ(), "DOCKER_HOST="+ts.Getenv("DOCKER_HOST"))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			ts.Logf("clean up of %s: %v\n%s", args[0], err, out)
@@ -162,7 +184,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	j := &job{over: make(chan error, 1)}
 	path := args[1]
 	if !strings.Contains(path, "/") {
-		path = filepath.Join(jobs(ts).bin, path)
+		path = jobs(ts).program(path)
 	}
 	j.cmd = exec.Command(path, args[2:]...)
 	j.cmd.Dir = ts.MkAbs(".")
@@ -239,7 +261,7 @@ func nothing(ts *testscript.TestScript, _ bool, args []string) {
 func same(ts *testscript.TestScript, _ bool, args []string) {
 	var before string
 	for i := range 2 {
-		cmd := exec.Command(filepath.Join(jobs(ts).bin, args[0]), args[1:]...)
+		cmd := exec.Command(jobs(ts).program(args[0]), args[1:]...)
 		cmd.Dir = ts.MkAbs(".")
 		cmd.Env = []string{"DOCKER_HOST=" + ts.Getenv("DOCKER_HOST"), "HOME=" + ts.Getenv("HOME")}
 		out, err := cmd.CombinedOutput()
