@@ -108,6 +108,7 @@ func networkRecipes(bridge string, subnet netip.Prefix, gateway netip.Addr) map[
 		optionPath(optionICC):               {to: otherBool},
 		optionPath(optionMasquerade):        {to: otherBool},
 		optionPath(optionMTU):               {to: as(`"1400"`)},
+		optionPath(optionBinding):           {to: as(`"0.0.0.0"`)},
 		optionPath(optionEnableIPv4):        {to: as(`"false"`), refused: "enable_ipv4", unheeded: "the engine writes it after EnableIPv4"},
 		optionPath(optionEnableIPv6):        {to: as(`"true"`), refused: "enable_ipv6", unheeded: "the engine writes it after EnableIPv6"},
 		"Bridge.addresses":                  {after: func(t *testing.T, _ *mutant) { ip(t, "address", "add", "192.0.2.77/32", "dev", bridge) }},

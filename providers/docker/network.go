@@ -55,6 +55,7 @@ const (
 	optionICC         = "com.docker.network.bridge.enable_icc"
 	optionMasquerade  = "com.docker.network.bridge.enable_ip_masquerade"
 	optionMTU         = "com.docker.network.driver.mtu"
+	optionBinding     = "com.docker.network.bridge.host_binding_ipv4"
 	optionEnableIPv4  = "com.docker.network.enable_ipv4"
 	optionEnableIPv6  = "com.docker.network.enable_ipv6"
 )
@@ -83,7 +84,9 @@ func bridgeRequest(bridge string, subnet netip.Prefix, gateway netip.Addr) netwo
 		Attachable: false,
 		Ingress:    false,
 		ConfigOnly: false,
-		Options:    map[string]string{optionBridge: bridge, optionMTU: "1500"},
+		// Nothing is published. Where it would be is said all the same: default-network-opts of daemon.json, which
+		// engines since 24 add to whatever is not said, most often holds this one.
+		Options: map[string]string{optionBridge: bridge, optionMTU: "1500", optionBinding: "127.0.0.1"},
 	}
 }
 
@@ -121,6 +124,7 @@ func networkRows() []row {
 		{path: optionPath(optionICC), norm: text},
 		{path: optionPath(optionMasquerade), norm: text},
 		{path: optionPath(optionMTU), norm: text},
+		{path: optionPath(optionBinding), norm: text},
 		// 28 writes these two by itself, after EnableIPv4 and EnableIPv6.
 		{path: optionPath(optionEnableIPv4), norm: orElse("true")},
 		{path: optionPath(optionEnableIPv6), norm: orElse("false")},

@@ -118,7 +118,9 @@ func TestNetworkRowsSeeEveryChange(t *testing.T) {
 		option(optionICC, "false"),
 		option(optionMasquerade, "true"),
 		option(optionMTU, "1400"),
-		option("com.docker.network.bridge.host_binding_ipv4", "0.0.0.0"),
+		option(optionBinding, "0.0.0.0"),
+		{optionPath(optionBinding), func(r *network.CreateOptions, _ *string) { delete(r.Options, optionBinding) }},
+		option("com.docker.network.container_iface_prefix", "dc"),
 		{"Labels", func(r *network.CreateOptions, _ *string) { r.Labels["somebody"] = "else" }},
 	})
 }
