@@ -114,6 +114,8 @@ func (c *Config) refusal(r reason.Reason, target string, allowed []string) strin
 	switch {
 	case code == 502:
 		fmt.Fprintf(&b, "%s allows it; what failed is outside of this sandbox: the host, its name servers, or the way there.\n", c.Declaration)
+	case r == reason.LogLimit:
+		fmt.Fprintf(&b, "That ends the run of %s.\n", c.Invocation)
 	case limit != "":
 		fmt.Fprintf(&b, "The rule is %s of %s, which allows %s.\n", limit, c.Invocation, allows)
 	default:
@@ -127,7 +129,7 @@ func (c *Config) refusal(r reason.Reason, target string, allowed []string) strin
 	switch {
 	case limit != "":
 		b.WriteString(" Only whoever changes it in the sandplan configuration can raise it.")
-	case code != 502:
+	case code != 502 && r != reason.LogLimit: // which nobody declares
 		fmt.Fprintf(&b, " Only whoever changes %s in the sandplan configuration can open one.", c.Declaration)
 	}
 	return b.String() + "\n"

@@ -23,6 +23,7 @@ func TestRefusalNamesTheLimit(t *testing.T) {
 		{reason.TooManyPerSecond, []string{"This may pass: do not retry now", "limits.tunnels_per_second of " + cfg.Invocation + ", which allows 9."}, "Do not retry"},
 		{reason.UploadLimit, []string{"Do not retry", "limits.upload of " + cfg.Invocation + ", which allows 64MiB.", "can raise it"}, "vendor"},
 		{reason.DownloadLimit, []string{"Do not retry", "limits.download of " + cfg.Invocation + ", which allows 1000B.", "can raise it"}, "vendor"},
+		{reason.LogLimit, []string{"Do not retry", "ends the run of " + cfg.Invocation}, "Only whoever"},
 		{reason.HostNotDeclared, []string{"Do not retry", "The rule is " + cfg.Declaration + ", which allows: a.example:443.", "can open one"}, "limits."},
 		{reason.LookupFailed, []string{"This may pass: do not retry now", cfg.Declaration + " allows it"}, "which allows"},
 		{reason.NoAddress, []string{"This may pass: do not retry now", cfg.Declaration + " allows it", "does not exist"}, "Only whoever"},
