@@ -47,6 +47,7 @@ func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 	defer over.Stop()
 	late := false
 	inPeace := map[planner.Address]planner.Snapshot{}
+	var shared []string
 	for looks := 1; ; looks++ {
 		l.oddities, l.leaving = nil, nil
 		s, err := l.snapshot(ctx, nil, nil)
@@ -56,6 +57,11 @@ func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 		moving, err := l.moving(ctx, s)
 		if err != nil || len(moving) == 0 {
 			return s, err
+		}
+		// What was in peace beside another uplink or shim, or beside none, does not go with these.
+		before := shared
+		if shared = l.footprints(l.listed)[""]; moving[""] || !slices.Equal(before, shared) {
+			clear(inPeace)
 		}
 		for _, o := range s.Objects {
 			if inv := o.Addr.Invocation(); inv != "" && !moving[inv] {
@@ -126,6 +132,7 @@ func (l *look) moving(ctx context.Context, s planner.Snapshot) (map[planner.Addr
 			l.odd(o.Addr)
 		}
 	}
+	l.findMissing(s)
 	out := map[planner.Address]bool{}
 	maps.Copy(out, l.leaving)
 	for inv := range held {
@@ -133,21 +140,40 @@ func (l *look) moving(ctx context.Context, s planner.Snapshot) (map[planner.Addr
 			out[inv] = true
 		}
 	}
-	delete(l.oddities, "") // what all share is nobody's to work on
 	if len(l.oddities) == 0 {
 		return out, nil
 	}
-	now, err := l.engine.list(ctx, listContainers, url.Values{"all": {"1"}, "filters": {scopeFilter(l.scope)}})
+	now, err := l.engine.lists(ctx, url.Values{"filters": {scopeFilter(l.scope)}})
 	if err != nil {
 		return nil, err
 	}
-	before, after := l.footprints(l.listed[listContainers]), l.footprints(now)
+	before, after := l.footprints(l.listed), l.footprints(now)
 	for inv := range l.oddities {
 		if !slices.Equal(before[inv], after[inv]) {
 			out[inv] = true
 		}
 	}
 	return out, nil
+}
+
+// findMissing notes what is not there although there are agents, which are made last and removed first: an
+// apply or a destroy may be at work, and none of the lists is read at the same moment as another.
+func (l *look) findMissing(s planner.Snapshot) {
+	there := map[planner.Address]bool{}
+	for _, o := range s.Objects {
+		there[o.Addr] = true
+	}
+	for _, o := range s.Objects {
+		inv := o.Addr.Invocation()
+		if inv == "" || o.Addr.Part() != planner.PartAgent {
+			continue
+		}
+		for _, a := range []planner.Address{planner.AddrImage, planner.AddrShim, planner.AddrUplink, inv.With(planner.PartNetwork), inv.With(planner.PartProxy)} {
+			if !there[a] {
+				l.odd(a)
+			}
+		}
+	}
 }
 
 // isBeingArmed reports whether the holder of an invocation's lease has taken containers away and not made them
@@ -157,14 +183,17 @@ func isBeingArmed(s planner.Snapshot, inv planner.Address) bool {
 	return has(planner.PartNetwork) && !(has(planner.PartProxy) && has(planner.PartAgent))
 }
 
-// footprints are the containers of each invocation, leases among them, with their states in the engine's own words:
-// from exited to removing is a step.
-func (l *look) footprints(containers []tree) map[planner.Address][]string {
+// footprints are what the lists hold of each invocation, and at "" of what all share: networks, volumes, and the
+// containers, leases among them, with their states in the engine's own words: from exited to removing is a step. The
+// scope's lock is nothing that anybody looks at; it comes and goes with every run.
+func (l *look) footprints(listed map[listName][]tree) map[planner.Address][]string {
 	out := map[planner.Address][]string{}
-	for _, c := range containers {
-		if id, ok := readIdentity(labelsOf(treeLabels(c))); ok && id.scope == l.scope {
-			inv := id.address.Invocation()
-			out[inv] = append(out[inv], fmt.Sprint(treeID(c), engineStatus(c)))
+	for list, objects := range listed {
+		for _, v := range objects {
+			if id, ok := readIdentity(labelsOf(treeLabels(v))); ok && id.scope == l.scope && id.kind != kindLock {
+				inv := id.address.Invocation()
+				out[inv] = append(out[inv], fmt.Sprint(list, treeID(v), v["CreatedAt"], engineStatus(v)))
+			}
 		}
 	}
 	for _, f := range out {

@@ -12,6 +12,38 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
+// bareImage loads an image for bareAgent.
+func bareImage(t *testing.T, e *Engine) *ownImage {
+	t.Helper()
+	img := withProgram(t, e, "package main\n\nfunc main() {}\n")
+	if err := img.load(t.Context(), e.cli); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// observing begins with a look, whose end is waited for by what is returned.
+func observing(t *testing.T, e *Engine, s planner.Scope) func() planner.Snapshot {
+	t.Helper()
+	type answer struct {
+		snap planner.Snapshot
+		err  error
+	}
+	looked := make(chan answer, 1)
+	go func() {
+		snap, err := e.Observe(t.Context(), s)
+		looked <- answer{snap, err}
+	}()
+	return func() planner.Snapshot {
+		t.Helper()
+		got := <-looked
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		return got.snap
+	}
+}
+
 // bareAgent creates a container with the labels of an agent, and nothing else of one.
 func bareAgent(t *testing.T, e *Engine, s planner.Scope, img *ownImage, a planner.Address) string {
 	t.Helper()
@@ -31,22 +63,11 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^GET /containers/[0-9a-f]{64}/json$", Times: 1, Until: replaced})
 	e, direct := openSocket(t, p.Socket), openEngine(t)
 	s := testScope(t, direct)
-	img := withProgram(t, direct, "package main\n\nfunc main() {}\n")
-	if err := img.load(t.Context(), direct.cli); err != nil {
-		t.Fatal(err)
-	}
+	img := bareImage(t, direct)
 	const a = planner.Address("invocation.a.agent")
 	arm := func() string { return bareAgent(t, direct, s, img, a) }
 	old := arm()
-	type answer struct {
-		snap planner.Snapshot
-		err  error
-	}
-	looked := make(chan answer, 1)
-	go func() {
-		snap, err := e.Observe(t.Context(), s)
-		looked <- answer{snap, err}
-	}()
+	looked := observing(t, e, s)
 	asked := "^GET /containers/" + old + "/json$"
 	for p.Count(asked) == 0 { // it has the list, and waits for the container
 		time.Sleep(5 * time.Millisecond)
@@ -56,9 +77,9 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 	}
 	anew := arm()
 	close(replaced)
-	got := <-looked
-	if o, ok := got.snap.Object(a); got.err != nil || !ok || o.ID != anew {
-		t.Errorf("seen: %v, as %.12s and not %.12s, %v", ok, o.ID, anew, got.err)
+	snap := looked()
+	if o, ok := snap.Object(a); !ok || o.ID != anew {
+		t.Errorf("seen: %v, as %.12s and not %.12s", ok, o.ID, anew)
 	}
 	// One that is and stays odd is not looked at for ever.
 	const enough = 12
@@ -77,10 +98,7 @@ func TestMadeAnewMeanwhile(t *testing.T) {
 func TestWorkedOnOneAfterTheOther(t *testing.T) {
 	direct := openEngine(t)
 	s := testScope(t, direct)
-	img := withProgram(t, direct, "package main\n\nfunc main() {}\n")
-	if err := img.load(t.Context(), direct.cli); err != nil {
-		t.Fatal(err)
-	}
+	img := bareImage(t, direct)
 	invs := []planner.Address{"invocation.a.agent", "invocation.b.agent"}
 	ids := map[planner.Address]string{}
 	for _, a := range invs {

@@ -40,12 +40,14 @@ type look struct {
 	intruders map[string][]planner.Extra
 	// bridges are this machine's bridges.
 	bridges map[string]bridgeState
+	// passing is what did not fit together when it was read last, and had before, in the words of unfit.
+	passing map[string]bool
 
 	// buffers are for replies, which nothing of what is made of them refers to.
 	buffers sync.Pool
 
 	mu sync.Mutex
-	// oddities are the invocations at which something is not as it should be.
+	// oddities are the invocations at which something is not as it should be; "" stands for what all share.
 	oddities map[planner.Address]bool
 	// leaving are those with a container that is on its way out, see noteLeaving.
 	leaving map[planner.Address]bool
@@ -166,6 +168,19 @@ func (e *Engine) inspect(ctx context.Context, path string) (tree, error) {
 
 // load reads all lists at once.
 func (l *look) load(ctx context.Context, query url.Values) error {
+	listed, err := l.engine.lists(ctx, query)
+	if err != nil {
+		return err
+	}
+	if l.listed != nil { // these lists are the second ones: what was read before the first is too old for them
+		l.ahead.Store(nil)
+	}
+	l.listed = listed
+	return nil
+}
+
+// lists reads all lists at once.
+func (e *Engine) lists(ctx context.Context, query url.Values) (map[listName][]tree, error) {
 	names := []listName{listNetworks, listContainers, listVolumes}
 	lists := make([][]tree, len(names))
 	g, ctx := errgroup.WithContext(ctx)
@@ -178,21 +193,18 @@ func (l *look) load(ctx context.Context, query url.Values) error {
 			q.Set("all", "1")
 		}
 		g.Go(func() (err error) {
-			lists[i], err = l.engine.list(ctx, name, q)
+			lists[i], err = e.list(ctx, name, q)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	if l.listed != nil { // these lists are the second ones: what was read before the first is too old for them
-		l.ahead.Store(nil)
-	}
-	l.listed = map[listName][]tree{}
+	out := map[listName][]tree{}
 	for i, name := range names {
-		l.listed[name] = lists[i]
+		out[name] = lists[i]
 	}
-	return nil
+	return out, nil
 }
 
 // containersOf are the scope's containers of a kind in list form, whether or not the kind is one of

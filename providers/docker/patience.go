@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"sync"
@@ -76,7 +77,8 @@ func (e *Engine) removeTwins(ctx context.Context, k *kind, scope planner.Scope, 
 
 // settle reads the lists and this machine's bridges until they fit together: every bridge that is named
 // like ours has a network, and every network of the scope has its bridge. What does not fit in any of
-// the looks is no passing state, and stays for the rows and for foreign to tell.
+// the looks is no passing state, and stays for the rows and for foreign to tell. What does not fit in the last one
+// only is most likely one: it is not told before another command has seen it, and no network is made on it.
 func (l *look) settle(ctx context.Context) error {
 	var odd map[string]bool
 	for waited := time.Duration(0); ; waited += patienceStep {
@@ -87,10 +89,14 @@ func (l *look) settle(ctx context.Context) error {
 		if l.bridges, err = l.hostBridges(); err != nil {
 			return err
 		}
-		if odd = l.unfit(odd); len(odd) == 0 {
-			return nil
+		if odd = l.unfit(odd); len(odd) == 0 || waited >= patience {
+			l.passing = l.unfit(nil)
+			maps.DeleteFunc(l.passing, func(what string, _ bool) bool { return odd[what] })
 		}
-		if waited >= patience {
+		switch {
+		case len(odd) == 0:
+			return nil
+		case waited >= patience:
 			l.engine.vain.add(l.bridges, odd)
 			return nil
 		}
