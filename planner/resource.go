@@ -148,6 +148,9 @@ func (s *Snapshot) Object(a Address) (Object, bool) {
 // IDs are the engine IDs of objects, by address.
 type IDs map[Address]string
 
+// OperationDispatch is the operation of a lease under which a runner runs, and is armed again.
+const OperationDispatch = "dispatch"
+
 // LockInfo says who holds a lock, and since when.
 type LockInfo struct {
 	ID        string // the engine ID of the container that is the lock

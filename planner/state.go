@@ -75,9 +75,6 @@ func (d *differ) invocationStates() map[Address]InvocationState {
 	return states
 }
 
-// operationDispatch is what the lease of a dispatch says that its holder does.
-const operationDispatch = "dispatch"
-
 // isBeingArmed reports whether a missing container is one that the holder of its invocation's lease takes
 // away and makes anew: a run the agent and its proxy, a dispatch its runner. If somebody else took it away, that
 // ends the holder's run, which tells so.
@@ -85,7 +82,7 @@ func (d *differ) isBeingArmed(c *draft) bool {
 	inv, part := c.Addr.Invocation(), c.Addr.Part()
 	return c.have == nil && slices.ContainsFunc(d.leases, func(l Lease) bool {
 		return l.Invocation == inv &&
-			(part == PartProxy || part == PartAgent || c.Kind == KindRunner && l.Info.Operation == operationDispatch)
+			(part == PartProxy || part == PartAgent || c.Kind == KindRunner && l.Info.Operation == OperationDispatch)
 	})
 }
 

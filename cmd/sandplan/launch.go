@@ -85,7 +85,7 @@ func (a *app) isOurs(i planner.LockInfo) bool { return i.PID == os.Getpid() && i
 
 func operation(f runFlags) string {
 	if f.runner != "" {
-		return "dispatch"
+		return planner.OperationDispatch
 	}
 	return "run"
 }

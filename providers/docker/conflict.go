@@ -37,7 +37,7 @@ func (l *look) foreign() []planner.Conflict {
 	}
 	// Linux has one name space for interfaces, so a bridge without a network is in the way just as well.
 	for bridge := range l.bridges {
-		if ownBridge.MatchString(bridge) && !bridges[bridge] && !l.passing[unfitBridge+bridge] {
+		if ownBridge.MatchString(bridge) && !bridges[bridge] && !l.fleeting[unfitBridge+bridge] {
 			out = append(out, planner.Conflict{Kind: "interface", Name: bridge,
 				Detail: fmt.Sprintf("needs the bridge %s, and an interface of that name is there which belongs to no network; "+
 					"the engine would adopt it with all that is attached: remove it with \"ip link delete %s\"", bridge, bridge)})

@@ -69,7 +69,7 @@ func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 			}
 		}
 		unseen := maps.Clone(moving)
-		maps.DeleteFunc(unseen, func(inv planner.Address, _ bool) bool { return inPeace[inv].EngineID != "" })
+		maps.DeleteFunc(unseen, func(inv planner.Address, _ bool) bool { _, seen := inPeace[inv]; return seen })
 		if len(unseen) == 0 || late && looks >= leastLooks {
 			return together(s, moving, inPeace), nil
 		}

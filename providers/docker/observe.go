@@ -40,8 +40,8 @@ type look struct {
 	intruders map[string][]planner.Extra
 	// bridges are this machine's bridges.
 	bridges map[string]bridgeState
-	// passing is what did not fit together when it was read last, and had before, in the words of unfit.
-	passing map[string]bool
+	// fleeting is what did not fit together when it was read last, and had before, in the words of unfit.
+	fleeting map[string]bool
 
 	// buffers are for replies, which nothing of what is made of them refers to.
 	buffers sync.Pool

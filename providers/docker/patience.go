@@ -90,8 +90,8 @@ func (l *look) settle(ctx context.Context) error {
 			return err
 		}
 		if odd = l.unfit(odd); len(odd) == 0 || waited >= patience {
-			l.passing = l.unfit(nil)
-			maps.DeleteFunc(l.passing, func(what string, _ bool) bool { return odd[what] })
+			l.fleeting = l.unfit(nil)
+			maps.DeleteFunc(l.fleeting, func(what string, _ bool) bool { return odd[what] })
 		}
 		switch {
 		case len(odd) == 0:

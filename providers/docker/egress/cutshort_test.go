@@ -126,15 +126,7 @@ func TestResetWithHalfARecord(t *testing.T) {
 	}
 	f.guard = up
 	abort(far.Conn)
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		_, err := f.src.Write([]byte("x"))
-		if errors.Is(err, syscall.ECONNRESET) {
-			break
-		}
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("no write is told of the reset: %v", err)
-		}
-	}
+	writeUntilReset(t, f.src)
 	if err := f.run(); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("it ends with %v", err)
 	}

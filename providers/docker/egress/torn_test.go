@@ -164,15 +164,7 @@ func TestResetIsNoEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.write {
-				for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-					_, err := f.src.Write([]byte("x"))
-					if errors.Is(err, syscall.ECONNRESET) {
-						break
-					}
-					if err != nil || time.Now().After(deadline) {
-						t.Fatalf("no write is told of the reset: %v", err)
-					}
-				}
+				writeUntilReset(t, f.src)
 			}
 			over := make(chan error, 1)
 			go func() { over <- f.run() }()
@@ -193,6 +185,20 @@ func TestResetIsNoEnd(t *testing.T) {
 				t.Errorf("%v; %s", err, tt.reason)
 			}
 		})
+	}
+}
+
+// writeUntilReset writes until a write is told that the other side has reset.
+func writeUntilReset(t *testing.T, s *socket) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		_, err := s.Write([]byte("x"))
+		if errors.Is(err, syscall.ECONNRESET) {
+			return
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no write is told of the reset: %v", err)
+		}
 	}
 }
 
