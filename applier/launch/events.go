@@ -19,6 +19,8 @@ type ear struct {
 	// past is all that the engine remembers of the time since a moment.
 	past func(context.Context, time.Time) ([]planner.Signal, error)
 	hear func(planner.Signal)
+	// since is when the first connection begins: what happened before is judged by looks, and never asked for.
+	since time.Time
 	// recent is what was heard last, in the order in which it came.
 	recent []planner.Signal
 	// again is what a later connection may repeat: how often each signal was heard.
@@ -110,7 +112,7 @@ func (e *ear) reconnect(ctx context.Context) (<-chan planner.Signal, error) {
 func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-chan planner.Signal, error) {
 	ctx, quit := context.WithCancel(life)
 	inTime := context.AfterFunc(limit, quit)
-	signals, err := e.watch(ctx, last.At.Add(-overlap))
+	signals, err := e.watch(ctx, e.before(last))
 	if err != nil {
 		quit()
 		return nil, err
@@ -133,6 +135,18 @@ func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-c
 	return signals, nil
 }
 
+// before is where to begin so that a signal, and what may have happened at once with it, is told again.
+func (e *ear) before(s planner.Signal) time.Time {
+	first := e.since
+	if s.At.Before(first) {
+		first = s.At // the engine's clock was set back
+	}
+	if at := s.At.Add(-overlap); at.After(first) {
+		return at
+	}
+	return first
+}
+
 // repeated hears a new connection until it has repeated what was heard last.
 func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, last planner.Signal) error {
 	timer := time.NewTimer(repeatLimit)
@@ -149,7 +163,7 @@ func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, las
 			}
 		case <-timer.C:
 			// It has nothing to repeat, or has not come to it yet. Silence says neither; an answer that ends does.
-			remembered, err := e.past(limit, last.At.Add(-overlap))
+			remembered, err := e.past(limit, e.before(last))
 			if err != nil {
 				return err
 			}

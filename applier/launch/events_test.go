@@ -85,6 +85,26 @@ func TestEventsAreLost(t *testing.T) {
 	}
 }
 
+// TestEventsAreCutAtOnce cuts the connection soon after the sandbox was made: a new one that begins a little
+// before what was heard last must not tell of the making, which is no part of the run.
+func TestEventsAreCutAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		b.agentProgram(shimProgram(goodReport, runFor(10*time.Second, 0)))
+		b.mu.Lock()
+		b.signal("network", "create", b.object(login.With(planner.PartNetwork)).ID, "")
+		b.signal("container", "create", b.object(login.With(planner.PartAgent)).ID, "")
+		b.mu.Unlock()
+		time.Sleep(overlap / 4)
+		for cut := overlap / 4; cut < 2*overlap; cut += overlap / 4 {
+			time.AfterFunc(cut, b.deafen)
+		}
+		if res := b.run(t.Context()); res.Code != 0 {
+			t.Errorf("code %d by %s (%v)", res.Code, res.By, res.Decision)
+		}
+	})
+}
+
 // TestEventsAreCutOften cuts the connection again and again, and lets an exec happen at every moment of
 // it: none is missed, and what the run did itself is not taken for somebody else's when it is repeated.
 func TestEventsAreCutOften(t *testing.T) {
@@ -125,6 +145,7 @@ func TestEar(t *testing.T) {
 		"repeats all":              {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}},
 		"an older one came late":   {[]planner.Signal{signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(1)}},
 		"older one after the last": {[]planner.Signal{signal(1), signal(3)}, []planner.Signal{signal(1), signal(3), signal(2)}, []planner.Signal{signal(1), signal(3), signal(2)}},
+		"clock set back":           {[]planner.Signal{signal(1), signal(-5000)}, []planner.Signal{signal(-5000), signal(-4000)}, []planner.Signal{signal(1), signal(-5000), signal(-4000)}},
 		"twice at once":            {[]planner.Signal{signal(1), twice}, []planner.Signal{signal(1), twice, twice}, []planner.Signal{signal(1), twice, twice}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,10 +160,10 @@ func TestEar(t *testing.T) {
 					return out
 				}
 				var got []planner.Signal
-				e := &ear{hear: func(s planner.Signal) { got = append(got, s) }}
+				e := &ear{hear: func(s planner.Signal) { got = append(got, s) }, since: at}
 				e.watch = func(ctx context.Context, since time.Time) (<-chan planner.Signal, error) {
-					if last := c.first[len(c.first)-1].At; since.After(last) {
-						t.Errorf("listens again from %s on, and heard the last at %s", since, last)
+					if last := c.first[len(c.first)-1].At; since.After(last) || since.Before(at) && since.Before(last) {
+						t.Errorf("listens again from %s on, and heard the last at %s, after it had begun at %s", since, last, at)
 					}
 					out := connection(c.second)
 					context.AfterFunc(ctx, func() { close(out) })

@@ -44,7 +44,8 @@ const maxSeen = 1000
 func (r *run) listen(ctx context.Context) error {
 	life, quit := context.WithCancel(context.WithoutCancel(ctx))
 	inTime := context.AfterFunc(ctx, quit)
-	signals, err := r.Engine.Watch(life, r.Now())
+	since := r.Now()
+	signals, err := r.Engine.Watch(life, since)
 	if !inTime() && err == nil {
 		err = ctx.Err()
 	}
@@ -73,7 +74,7 @@ func (r *run) listen(ctx context.Context) error {
 		}
 	}
 	r.meddling, r.deafen = m, func() { quit(); <-m.done }
-	go m.follow(life, &ear{watch: r.Engine.Watch, past: r.Engine.Past, hear: m.hear}, signals)
+	go m.follow(life, &ear{watch: r.Engine.Watch, past: r.Engine.Past, hear: m.hear, since: since}, signals)
 	return nil
 }
 
