@@ -175,7 +175,7 @@ func (i *ownImage) provide(ctx context.Context, cli *client.Client) error {
 func createFrom(ctx context.Context, cli *client.Client, i *ownImage, create func() (string, error)) (string, error) {
 	for try := 1; ; try++ {
 		id, err := create()
-		if !isNoSuchImage(err) && !isNoLayer(err) || try == maxTries {
+		if !isNoSuchImage(err) && !isHalfGone(err) || try == maxTries {
 			return id, err
 		}
 		if err := i.provide(ctx, cli); err != nil {
@@ -187,12 +187,13 @@ func createFrom(ctx context.Context, cli *client.Client, i *ownImage, create fun
 // isTakenAway reports whether loading an image failed because it was removed at the same time. The
 // engine has no code for it, only these words (20.10 to 28.5).
 func isTakenAway(err error) bool {
-	return isNoSuchImage(err) || isNoLayer(err) || err != nil && strings.Contains(err.Error(), "failed to get layer")
+	return isNoSuchImage(err) || isHalfGone(err) || err != nil && strings.Contains(err.Error(), "failed to get layer")
 }
 
-// isNoLayer: the image was still there when the engine began, its layer was not when it got to it.
-func isNoLayer(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "layer does not exist")
+// isHalfGone: the image was still there when the engine began, its configuration or its layer was not when it got
+// to it. It answers 500 then; a call that begins later is told that there is no such image.
+func isHalfGone(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "failed to get digest") || strings.Contains(err.Error(), "layer does not exist"))
 }
 
 // isNoSuchImage tells a missing image from a missing network or volume, which are 404 as well.

@@ -122,12 +122,20 @@ func (e *Engine) usable(ref string, got image.InspectResponse) (pinnedImage, err
 	return pinnedImage{ref: ref, id: got.ID, config: inherited(got), present: true}, nil
 }
 
+// imageAt looks at an image. What another scope's destroy removes at this moment is half gone, and then gone.
 func (e *Engine) imageAt(ctx context.Context, ref string) (image.InspectResponse, error) {
-	got, err := e.cli.ImageInspect(ctx, ref)
-	if err != nil {
-		return got, fmt.Errorf("look at image %s: %w", ref, err)
+	for try := 1; ; try++ {
+		got, err := e.cli.ImageInspect(ctx, ref)
+		if err == nil {
+			return got, nil
+		}
+		if !isHalfGone(err) || try == maxTries {
+			return got, fmt.Errorf("look at image %s: %w", ref, err)
+		}
+		if err := pause(ctx, settleTime); err != nil {
+			return got, err
+		}
 	}
-	return got, nil
 }
 
 // inherited is what a container gets from its image unless every part of it is overridden. What is
