@@ -52,7 +52,7 @@ func otherAttacks() [][4]string {
 		{"a reset while the other side reads nothing, to hold a place for as long as it does not", "an upload or a download that fills all buffers, RST", "passed on within seconds, the place is free; at first not seen until the other side moved", "TestResetWhileTheOtherReadsNothing, TestStalledOnly"},
 		{"a reset for an answer that no line tells of", "hello, RST from the server, a log that nobody reads", "passes when the line is written, not before; at first at once", "TestResetWaitsForItsLine"},
 		{"data behind the request in a later packet, before the answer", "CONNECT, while the name is looked up a hello or a second CONNECT", "400 `early_data`, nothing is forwarded; at first 200", "TestDataBeforeTheAnswer"},
-		{"an end in the middle of what is held back, to make the rest look whole", "hello, half a record, FIN", "closed, `hello_missing`; the server is reset", "TestHalfARecordIsNoEnd"},
+		{"an end in the middle of what is held back, to make the rest look whole", "hello, half a record, FIN", "closed, `hello_missing`; the server is reset", "TestHalfARecordIsNoEnd, TestHalfARecordWhenTheOtherEnds"},
 		{"a password in a refused URL, to be read in the log", "`GET http://user:hunter2@evil.example/path?token=s3cret`", "logged and answered is `evil.example`", "TestRefusedURLIsNoSecretInTheLog"},
 		{"a request or a hello byte by byte, to hold a place for ever", "one byte every 20 ms", "408 `head_too_slow`, closed `hello_too_slow`: the whole is bounded", "TestAttackDrip"},
 		{"an urgent byte inside the target and inside the hello's name", "MSG_OOB", "no part of what is read; forwarded is exactly what was checked", "TestAttackUrgent"},

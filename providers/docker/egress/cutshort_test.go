@@ -116,7 +116,18 @@ func TestBulkOnClosed(t *testing.T) {
 
 // TestResetWithHalfARecord: a reset that a write was told is no end that came too early.
 func TestResetWithHalfARecord(t *testing.T) {
-	f, far, _ := halfTunnel(t)
+	f, far := halfARecord(t)
+	abort(far.Conn)
+	writeUntilReset(t, f.src)
+	if err := f.run(); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// halfARecord is a client's direction of a tunnel that holds the beginning of a record back, and who sends.
+func halfARecord(t *testing.T) (f *flow, sender *socket) {
+	t.Helper()
+	f, sender, _ = halfTunnel(t)
 	up, down := hello.NewGuard(vendorName, 16<<10)
 	if _, why := down.Feed(acceptingAnswer()); why != "" {
 		t.Fatal(why)
@@ -125,9 +136,5 @@ func TestResetWithHalfARecord(t *testing.T) {
 		t.Fatal(why)
 	}
 	f.guard = up
-	abort(far.Conn)
-	writeUntilReset(t, f.src)
-	if err := f.run(); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("it ends with %v", err)
-	}
+	return f, sender
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -144,4 +145,18 @@ func TestHalfARecordIsNoEnd(t *testing.T) {
 		t.Error("the server takes it for whole")
 	}
 	p.awaitReason(reason.HelloMissing)
+}
+
+// TestHalfARecordWhenTheOtherEnds: nor is it one when the server says all at that moment, so that nobody looks behind
+// the client's end any more.
+func TestHalfARecordWhenTheOtherEnds(t *testing.T) {
+	f, far := halfARecord(t)
+	if err := far.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	f.src.letGo() // as the other direction's end does
+	var refused *refusedError
+	if err := f.end(); !errors.As(err, &refused) || refused.why != reason.HelloMissing {
+		t.Errorf("it ends with %v", err)
+	}
 }

@@ -167,7 +167,7 @@ func (f *flow) end() error {
 		// receiver who speaks before it has read all, as without a proxy.
 		f.dst.Close()
 	}
-	return err
+	return cmp.Or(err, torn) // the other direction's end may have let go before anybody looked
 }
 
 // guarded is the guard that still has to look, nil when none has.
