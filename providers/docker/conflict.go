@@ -3,7 +3,10 @@ package docker
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"sort"
+	"time"
 
 	"github.com/containerd/errdefs"
 
@@ -129,10 +132,26 @@ func (e *Engine) stray(list listName) *kind {
 	return k
 }
 
-// removeVolume removes a volume. A volume that a foreign container uses stays, with the engine's words.
+// removeVolume removes a volume. A volume that a foreign container uses stays, with the engine's words. Of a container
+// that somebody else removes the engine forgets first that it is there, and then what it used: seen on 20.10, in 2 of
+// 60 removals.
 func removeVolume(ctx context.Context, e *Engine, o planner.Object) error {
-	if err := e.cli.VolumeRemove(ctx, o.ID, false); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove volume %s: %w", o.Name, err)
+	for waited := time.Duration(0); ; waited += settleTime {
+		err := e.cli.VolumeRemove(ctx, o.ID, false)
+		if err == nil || errdefs.IsNotFound(err) {
+			return nil
+		}
+		err = fmt.Errorf("remove volume %s: %w", o.Name, err)
+		if !errdefs.IsConflict(err) || waited >= patience {
+			return err
+		}
+		users, listErr := e.list(ctx, listContainers, url.Values{"all": {"1"},
+			"filters": {planner.JSON(map[string][]string{"volume": {o.ID}}).Text()}})
+		if listErr != nil || slices.ContainsFunc(users, func(v tree) bool { return engineStatus(v) != "removing" }) {
+			return err
+		}
+		if pauseErr := pause(ctx, settleTime); pauseErr != nil {
+			return err
+		}
 	}
-	return nil
 }

@@ -235,10 +235,14 @@ func toolKind() kind {
 		name:    planner.KindImage,
 		table:   newTable(nil, imageRows("", "id")),
 		find:    findTool,
-		inspect: inspectImage,
+		inspect: loadedTool,
 		remove:  removeTool,
 	}
 }
+
+// loadedTool is an image that load has just looked at. By now another scope's destroy may have removed it again: no
+// container keeps it yet, and whoever makes one loads it once more.
+func loadedTool(_ context.Context, _ *Engine, id string) (tree, error) { return tree{"Id": id}, nil }
 
 // findTool finds the image that the scope's containers were made from: as long as one of them has
 // another version's, that one is to be replaced. Without containers it is the one that this program

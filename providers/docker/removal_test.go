@@ -10,6 +10,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
 // someImage is the ID of an image that is nowhere, another one in each process.
@@ -82,6 +83,21 @@ func TestRemovalOfADeadProcess(t *testing.T) {
 		t.Error(err)
 	}
 	vanishes(t, "what a dead process announced", func() bool { return announced(t, e, image) })
+}
+
+// TestImageTakenAwayOnceMade: another scope's destroy removes the image right after it was loaded, which no container
+// keeps yet. That is no failure of who made it.
+func TestImageTakenAwayOnceMade(t *testing.T) {
+	t.Parallel()
+	f := dockertest.NewFake(t, dockertest.FakeOptions{Release: "20.10", Faults: []dockertest.Fault{
+		{Call: "^GET /images/.*/json$", After: 1, Status: 404, Message: "no such image"}}})
+	e := openSocket(t, f.Socket)
+	img := withProgram(t, e, "package main\n\nfunc main() {}\n")
+	d := desiredTool{img}
+	want := resourceOf(t, e, planner.KindImage, planner.AddrImage, d)
+	if o := created(t, e, planner.Scope{Project: "made", Workspace: "w"}, want, d); o.ID != img.ID {
+		t.Errorf("made as %s, want %s", o.ID, img.ID)
+	}
 }
 
 // vanishes waits until something is gone. Whoever destroys a project on the same engine takes away what dead processes

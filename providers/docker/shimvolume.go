@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/containerd/errdefs"
-	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/volume"
 
@@ -359,8 +358,8 @@ func removeShim(ctx context.Context, e *Engine, o planner.Object) error {
 		return fmt.Errorf("find what fills volume %s: %w", o.ID, err)
 	}
 	for _, s := range seeds {
-		if err := e.cli.ContainerRemove(ctx, treeID(s), container.RemoveOptions{Force: true}); err != nil && !errdefs.IsNotFound(err) {
-			return fmt.Errorf("remove container %s: %w", treeName(s), err)
+		if err := removeContainer(ctx, e, planner.Object{ID: treeID(s), Name: treeName(s)}); err != nil {
+			return err
 		}
 	}
 	return removeVolume(ctx, e, o)
