@@ -18,7 +18,9 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
-// buildProgram compiles a small static program; the packages' own binary would take seconds.
+// buildProgram compiles a small static program; the packages' own binary would take seconds. It is another one in each
+// test and process, whatever its source: an image of the same bytes would be the same image, which another test
+// removes when it is over.
 func buildProgram(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +28,7 @@ func buildProgram(t *testing.T, source string) string {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "program")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", out, filepath.Join(dir, "main.go"))
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-buildid="+unique(t.Name()), "-o", out, filepath.Join(dir, "main.go"))
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, msg)

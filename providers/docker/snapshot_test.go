@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,7 @@ func main() {
 }
 `
 
-// withProgram gives the engine a sandplan.image that is removed at the end of the test.
+// withProgram gives the engine a sandplan.image of the test's own, which is removed at the end with all containers of it.
 func withProgram(t *testing.T, e *Engine, source string) *ownImage {
 	t.Helper()
 	o := e.options
@@ -142,7 +143,18 @@ func withProgram(t *testing.T, e *Engine, source string) *ownImage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = removeOwnImage(context.Background(), e.cli, img.ID) })
+	t.Cleanup(func() {
+		ctx := context.Background()
+		users, err := e.list(ctx, listContainers, url.Values{"all": {"1"},
+			"filters": {planner.JSON(map[string][]string{"ancestor": {img.ID}}).Text()}})
+		if err != nil {
+			t.Logf("clean up: %v", err) // a fake that is over, or an engine without the image
+		}
+		for _, v := range users { // those of the test's scope would go too late
+			_ = removeContainer(ctx, e, planner.Object{ID: treeID(v)})
+		}
+		_ = removeOwnImage(ctx, e.cli, img.ID)
+	})
 	return img
 }
 
