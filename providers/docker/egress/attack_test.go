@@ -202,7 +202,9 @@ func TestAttackRequest(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig()
-			cfg.Limits.HeadMS = 1000
+			if a.why == reason.HeadTooSlow {
+				cfg.Limits.HeadMS = 1000
+			}
 			p := startProxy(t, cfg, "")
 			c := p.raw(string(a.send))
 			if a.close {
@@ -236,7 +238,9 @@ func TestAttackHello(t *testing.T) {
 			t.Parallel()
 			got := &lines{}
 			cfg := testConfig()
-			cfg.Limits.HelloMS = 1000
+			if a.why == reason.HelloTooSlow {
+				cfg.Limits.HelloMS = 1000
+			}
 			p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
 				buf := make([]byte, 1)
 				if _, err := io.ReadFull(c, buf); err != nil {

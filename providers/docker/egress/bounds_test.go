@@ -16,7 +16,6 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
-	"github.com/sandplan/sandplan/providers/docker/shim/wire"
 )
 
 // patientConfig has bounds that no test waits for.
@@ -149,20 +148,14 @@ func TestMainRefusesItsOwnNetworks(t *testing.T) {
 	ns := startNameServer(t, func(q dnsmessage.Message, _ string) []dnsmessage.Message {
 		return []dnsmessage.Message{reply(q, dnsmessage.RCodeSuccess, address(vendorName+".", "127.0.0.9"))}
 	})
-	cfg := mainConfig(t)
+	cfg := testConfig()
 	cfg.DNS = []string{ns.addr.String()}
 	cfg.Limits.SilenceMS = patience.Milliseconds()
 	cfg.Limits.MemoryBytes, cfg.Limits.CPUs = 0, 0 // other tests run in this process
 	s := startMain(t, cfg)
-	w := wire.NewWriter(s.stdin)
-	if err := w.Challenge(wire.Challenge{Nonce: "n-1", Token: "t"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.stdout.ReadBytes('\n'); err != nil {
-		t.Fatal(err)
-	}
+	w, ready := s.begin(t)
 	go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
-	p := &proxy{t: t, addr: cfg.Listen}
+	p := &proxy{t: t, addr: ready.Listen}
 	if resp, _ := p.ask(connectTo(okTarget)); resp.Header.Get("X-Sandplan-Reason") != string(reason.OwnNetwork) {
 		t.Errorf("a name at an address of a network that the proxy is on: %s", resp.Status)
 	}

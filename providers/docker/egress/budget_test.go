@@ -16,8 +16,10 @@ import (
 func TestDownloadLimitEndsAllDownloads(t *testing.T) {
 	cfg := plainConfig()
 	cfg.Limits.DownloadBytes = 1000
+	answer := make(chan struct{}, 1)
 	p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) {
 		if _, err := c.Read(make([]byte, 1)); err == nil {
+			<-answer
 			_, _ = c.Write(make([]byte, 600))
 		}
 		_, _ = io.Copy(io.Discard, c)
@@ -26,6 +28,7 @@ func TestDownloadLimitEndsAllDownloads(t *testing.T) {
 	if _, err := a.Write([]byte{1}); err != nil {
 		t.Fatal(err)
 	}
+	answer <- struct{}{}
 	if _, err := io.ReadFull(a, make([]byte, 600)); err != nil {
 		t.Fatalf("within the limit: %v", err)
 	}
@@ -33,6 +36,8 @@ func TestDownloadLimitEndsAllDownloads(t *testing.T) {
 	if _, err := b.Write([]byte{1}); err != nil {
 		t.Fatal(err)
 	}
+	p.awaitPassed(2, 600)
+	answer <- struct{}{}
 	if got, err := io.ReadAll(b); !errors.Is(err, syscall.ECONNRESET) || len(got) != 0 {
 		t.Errorf("the tunnel over the limit got %d bytes and ends with %v", len(got), err)
 	}

@@ -53,29 +53,10 @@ func (s *started) wait(t *testing.T) int {
 	}
 }
 
-// freePort is a port of loopback that nobody listens on.
-func freePort(t *testing.T) string {
+// begin has it say that it is ready, which tells where it listens: at a port of the kernel's choice, since one that was
+// free a moment ago may be somebody else's now.
+func (s *started) begin(t *testing.T) (*wire.Writer, wire.Ready) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func mainConfig(t *testing.T) *Config {
-	cfg := testConfig()
-	cfg.Listen = freePort(t)
-	return cfg
-}
-
-func TestMainFromChallengeToStop(t *testing.T) {
-	t.Parallel()
-	cfg := mainConfig(t)
-	cfg.Limits.SilenceMS = 3000
-	cfg.Sysctls = map[string]string{"net.ipv4.ip_forward": "7"}
-	s := startMain(t, cfg)
 	w := wire.NewWriter(s.stdin)
 	if err := w.Challenge(wire.Challenge{Nonce: "n-1", Token: "t"}); err != nil {
 		t.Fatal(err)
@@ -88,7 +69,17 @@ func TestMainFromChallengeToStop(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
-	if ready.Listen != cfg.Listen || !slices.Contains(ready.Addresses, wire.Address{Interface: "lo", Prefix: "127.0.0.1/8"}) || !strings.Contains(ready.Hosts, "localhost") {
+	return w, ready
+}
+
+func TestMainFromChallengeToStop(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Listen, cfg.Limits.SilenceMS = "127.0.0.79:0", 3000
+	cfg.Sysctls = map[string]string{"net.ipv4.ip_forward": "7"}
+	s := startMain(t, cfg)
+	w, ready := s.begin(t)
+	if !strings.HasPrefix(ready.Listen, "127.0.0.79:") || !slices.Contains(ready.Addresses, wire.Address{Interface: "lo", Prefix: "127.0.0.1/8"}) || !strings.Contains(ready.Hosts, "localhost") {
 		t.Errorf("ready: %+v", ready)
 	}
 	var failed []string
@@ -100,7 +91,7 @@ func TestMainFromChallengeToStop(t *testing.T) {
 	}
 	go func() { b, _ := io.ReadAll(s.stdout); s.rest <- string(b) }()
 
-	p := &proxy{t: t, addr: cfg.Listen}
+	p := &proxy{t: t, addr: ready.Listen}
 	if resp, _ := p.ask(connectTo("github.com:443")); resp.StatusCode != 403 {
 		t.Errorf("%s", resp.Status)
 	}
@@ -167,7 +158,7 @@ func TestMainEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := mainConfig(t)
+			cfg := testConfig()
 			cfg.Limits.SilenceMS = tt.silence
 			s := startMain(t, cfg)
 			tt.do(s, wire.NewWriter(s.stdin))
@@ -241,24 +232,18 @@ func TestConfigMistakes(t *testing.T) {
 
 // TestMainKeepsItsLimits: the runtime is told what the container has, and uses it when there is work for it.
 func TestMainKeepsItsLimits(t *testing.T) {
-	cfg := mainConfig(t)
+	cfg := testConfig()
 	cfg.Limits.CPUs, cfg.Limits.MemoryBytes = 3, 100<<20
 	before, limit := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before); debug.SetMemoryLimit(limit); debug.SetGCPercent(100) })
 	s := startMain(t, cfg)
-	w := wire.NewWriter(s.stdin)
-	if err := w.Challenge(wire.Challenge{Nonce: "n", Token: "t"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.stdout.ReadBytes('\n'); err != nil {
-		t.Fatal(err)
-	}
+	w, ready := s.begin(t)
 	go func() { _, _ = io.Copy(io.Discard, s.stdout) }()
 	if n, m := runtime.GOMAXPROCS(0), debug.SetMemoryLimit(-1); n != 1 || m > 100<<20 || m < 80<<20 {
 		t.Errorf("%d threads, a memory limit of %d", n, m)
 	}
 	for range 2 { // requests without an end
-		c, err := net.Dial("tcp4", cfg.Listen)
+		c, err := net.Dial("tcp4", ready.Listen)
 		if err != nil {
 			t.Fatal(err)
 		}

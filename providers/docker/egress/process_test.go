@@ -48,6 +48,7 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	lease  *wire.Writer
+	addr   string        // where it listens
 	took   time.Duration // from the start to the ready line
 	stderr bytes.Buffer
 	beats  chan struct{}
@@ -80,10 +81,16 @@ func startProcess(t *testing.T, cfg *Config, files int) *process {
 		t.Fatal(err)
 	}
 	log := bufio.NewReader(stdout)
-	if _, err := log.ReadBytes('\n'); err != nil {
+	line, err := log.ReadBytes('\n')
+	if err != nil {
 		t.Fatalf("no ready line: %v, %s", err, p.stderr.String())
 	}
 	p.took = time.Since(start)
+	ready, err := wire.ParseReady(line, "n")
+	if err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	p.addr = ready.Listen
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 	go func() {
 		for {
@@ -113,12 +120,12 @@ func (p *process) stop() time.Duration {
 
 // TestNoDescriptors: a real process at the end of its descriptors waits, and serves again afterwards.
 func TestNoDescriptors(t *testing.T) {
-	cfg := mainConfig(t)
+	cfg := testConfig()
 	cfg.Limits.SilenceMS = 20_000
 	p := startProcess(t, cfg, 32)
 	var conns []net.Conn
 	for range 60 {
-		c, err := net.Dial("tcp", cfg.Listen)
+		c, err := net.Dial("tcp", p.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +136,7 @@ func TestNoDescriptors(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	asked := &proxy{t: t, addr: cfg.Listen}
+	asked := &proxy{t: t, addr: p.addr}
 	if resp, _ := asked.ask(connectTo("evil.example:443")); resp.StatusCode != 403 {
 		t.Errorf("afterwards: %s", resp.Status)
 	}
@@ -144,7 +151,7 @@ func TestNoDescriptors(t *testing.T) {
 func TestStartToReady(t *testing.T) {
 	var took []time.Duration
 	for range 5 {
-		p := startProcess(t, mainConfig(t), 256)
+		p := startProcess(t, testConfig(), 256)
 		took = append(took, p.took)
 		p.stop()
 	}

@@ -51,6 +51,9 @@ func TestSoak(t *testing.T) {
 			t.Fatalf("tunnel %d of %d did not open", i, idle)
 		}
 	}
+	for i, c := range conns { // what its two directions need is there only when something has passed
+		soakEchoes(t, i, c)
+	}
 	during := held(t)
 	done := soakTraffic(t, addr, length)
 	// What 16 clients are at, with what is only being taken down; a leak in any of thousands of tunnels is more.
@@ -67,19 +70,25 @@ func TestSoak(t *testing.T) {
 	rest := holding{goroutines: 2, descriptors: 4, heap: 8 << 20}
 	settle(t, "after the traffic", during, rest)
 	for i, c := range conns {
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Write([]byte("x")); err != nil {
-			t.Errorf("idle tunnel %d: %v", i, err)
-		}
-		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-			t.Errorf("idle tunnel %d: %v", i, err)
-		}
+		soakEchoes(t, i, c)
 		c.Close()
 	}
 	stop()
 	settle(t, "after the end", before, rest)
+}
+
+// soakEchoes sends a byte through an idle tunnel and back.
+func soakEchoes(t *testing.T, i int, c *net.TCPConn) {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Errorf("idle tunnel %d: %v", i, err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+		t.Errorf("idle tunnel %d: %v", i, err)
+	}
 }
 
 // soakTraffic is that of 16 clients. It tells how many connections they have made when all of them are done.

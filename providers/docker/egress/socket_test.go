@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -125,12 +126,18 @@ func TestSocketWritesAll(t *testing.T) {
 	}
 
 	ours, _ = sockets(t)
-	if err := ours.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if n, err := ours.Write(make([]byte, 64<<20)); n == 0 || n == 64<<20 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("to nobody who reads: %d bytes, %v", n, err)
+		}
+	}()
+	awaitStall(t, ours.pace)
+	if err := ours.SetWriteDeadline(time.Now()); err != nil {
+		t.Error(err)
 	}
-	if n, err := ours.Write(make([]byte, 64<<20)); n == 0 || n == 64<<20 || !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("to nobody who reads: %d bytes, %v", n, err)
-	}
+	<-ended
 }
 
 // TestSocketAllocatesNothing: moving bytes leaves no work for the collector.
@@ -139,13 +146,16 @@ func TestSocketAllocatesNothing(t *testing.T) {
 	buf := make([]byte, 8)
 	p := onlyOne{&buf}
 	var failed error
-	per := testing.AllocsPerRun(200, func() {
-		_, err := other.Write(buf[:4])
-		_, n, rerr := ours.take(p)
-		_, werr := ours.Write(buf[:n])
-		_, oerr := io.ReadFull(other, buf[:4])
-		failed = errors.Join(failed, err, rerr, werr, oerr)
-	})
+	per := math.Inf(1)
+	for i := 0; per >= 1 && i < 5; i++ { // what tests before this one leave behind allocates as well, for a moment
+		per = testing.AllocsPerRun(200, func() {
+			_, err := other.Write(buf[:4])
+			_, n, rerr := ours.take(p)
+			_, werr := ours.Write(buf[:n])
+			_, oerr := io.ReadFull(other, buf[:4])
+			failed = errors.Join(failed, err, rerr, werr, oerr)
+		})
+	}
 	if failed != nil || per >= 1 {
 		t.Errorf("%.1f allocations for a round trip, %v", per, failed)
 	}

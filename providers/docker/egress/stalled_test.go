@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -12,19 +11,44 @@ import (
 	"github.com/sandplan/sandplan/providers/docker/egress/reason"
 )
 
-// stuff writes until nothing more is taken.
-func stuff(t *testing.T, c net.Conn) {
+// stuff has one side write until it is closed, and the other take some of it, and then nothing more. It returns when the
+// proxy has waited for that one for a while.
+func (p *proxy) stuff(from, to *net.TCPConn) {
+	p.t.Helper()
+	go func() {
+		for chunk := make([]byte, 256<<10); ; {
+			if _, err := from.Write(chunk); err != nil {
+				return
+			}
+		}
+	}()
+	if _, err := io.CopyN(io.Discard, struct{ io.Reader }{to}, 4*bulkBytes); err != nil {
+		p.t.Fatal(err)
+	}
+	awaitStall(p.t, func() (waits pace) {
+		p.server.open.mu.Lock()
+		defer p.server.open.mu.Unlock()
+		for c := range p.server.open.conns {
+			if at := c.pace(); at.wait != 0 {
+				waits = at
+			}
+		}
+		return waits
+	})
+}
+
+// awaitStall waits until a write has waited for a while, and nothing has moved meanwhile.
+func awaitStall(t *testing.T, at func() pace) {
 	t.Helper()
-	for {
-		if err := c.SetWriteDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
-			t.Fatal(err)
+	last, same := pace{}, 0
+	for deadline := time.Now().Add(patience); same < 20; time.Sleep(10 * time.Millisecond) {
+		if now := at(); now.wait != 0 && now == last {
+			same++
+		} else {
+			last, same = now, 0
 		}
-		_, err := c.Write(make([]byte, 256<<10))
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
+		if time.Now().After(deadline) {
+			t.Fatal("the write does not wait")
 		}
 	}
 }
@@ -33,7 +57,7 @@ func stuff(t *testing.T, c net.Conn) {
 // the tunnel all the same; the other side is told, and the place is free.
 func TestResetWhileTheOtherReadsNothing(t *testing.T) {
 	eachSide(t, func(t *testing.T, p *proxy, from, to *net.TCPConn) {
-		stuff(t, from)
+		p.stuff(from, to)
 		abort(from)
 		awaitGone(t, to)
 		if e := p.awaitReason(reason.Reset); e.Up+e.Down < bulkBytes || e.Error == "" {
@@ -103,16 +127,7 @@ func TestStalledOnly(t *testing.T) {
 					_, err := near.Write(make([]byte, muchMore))
 					written <- err
 				}()
-				for last, same, deadline := uint32(0), 0, time.Now().Add(patience); same < 20; time.Sleep(10 * time.Millisecond) {
-					if n := near.out.stall.Load(); n == last && n&1 == 1 {
-						same++
-					} else {
-						last, same = n, 0
-					}
-					if time.Now().After(deadline) {
-						t.Fatal("the write does not wait")
-					}
-				}
+				awaitStall(t, near.pace)
 			}
 			if tt.ends {
 				if err := farOther.CloseWrite(); err != nil {

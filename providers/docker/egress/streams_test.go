@@ -105,9 +105,9 @@ func TestEventsArriveAtOnce(t *testing.T) {
 
 // TestSlowReaderHoldsOneBuffer: what a client does not read waits at the server, and not here.
 func TestSlowReaderHoldsOneBuffer(t *testing.T) {
-	wrote := make(chan int, 1)
+	wrote, chunk := make(chan int, 1), make([]byte, 1<<20) // before anything is measured, however late it is used
 	p := startProxy(t, plainConfig(), upstream(t, func(c *net.TCPConn) {
-		n, chunk := 0, make([]byte, 1<<20)
+		n := 0
 		for n < 256<<20 {
 			if err := c.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
 				return
@@ -123,7 +123,6 @@ func TestSlowReaderHoldsOneBuffer(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	c := p.tunnel(okTarget)
-	time.Sleep(50 * time.Millisecond)
 	runtime.ReadMemStats(&before)
 	n := <-wrote
 	runtime.ReadMemStats(&after)
