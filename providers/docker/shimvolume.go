@@ -274,7 +274,8 @@ const maxTool = 256 * mib
 
 // readTool hashes what stands at /.sandplan of a container that never started, which has a volume there. What
 // cannot be read is a value like any other, which differs: whoever filled the volume so must not blind the look at
-// all else.
+// all else. An answer that breaks off says nothing of the volume: what the engine's own archiver fails at ends as a
+// whole answer.
 func (e *Engine) readTool(ctx context.Context, id, volume string) (toolView, error) {
 	if content, ok := e.confirmTool(ctx, id, volume); ok {
 		return toolView{content: content, volume: volume}, nil
@@ -283,19 +284,39 @@ func (e *Engine) readTool(ctx context.Context, id, volume string) (toolView, err
 		return toolView{content: "cannot be read: " + err.Error()}, ctx.Err()
 	}
 	body, _, err := e.cli.CopyFromContainer(ctx, id, toolDir)
-	if err != nil {
+	switch {
+	case isUnanswered(err):
+		return toolView{}, err
+	case err != nil:
 		return unreadable(err)
 	}
 	defer body.Close()
-	limited := &io.LimitedReader{R: body, N: maxTool}
+	said := &answerBody{from: body}
+	limited := &io.LimitedReader{R: said, N: maxTool}
 	content, err := hashTree(limited)
 	switch {
 	case limited.N <= 0:
 		return toolView{content: fmt.Sprintf("more than %d bytes", maxTool)}, nil
+	case said.broken != nil:
+		return toolView{}, fmt.Errorf("read %s of container %.12s: %w", toolDir, id, said.broken)
 	case err != nil:
 		return unreadable(err)
 	}
 	return toolView{content: content}, nil
+}
+
+// answerBody is the body of an answer, and why it broke off.
+type answerBody struct {
+	from   io.Reader
+	broken error
+}
+
+func (a *answerBody) Read(p []byte) (int, error) {
+	n, err := a.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.broken = err
+	}
+	return n, err
 }
 
 // hashTree says of each entry below the one directory of an archive what it is.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"slices"
 	"sort"
@@ -293,6 +294,7 @@ func unreadable(f found, err error) planner.Object {
 // isUnanswered reports whether a call failed for the want of an answer, which says nothing of the object.
 func isUnanswered(err error) bool {
 	var call *url.Error
-	return errors.As(err, &call) || client.IsErrConnectionFailed(err) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	var conn *net.OpError // in the middle of an answer
+	return errors.As(err, &call) || errors.As(err, &conn) || client.IsErrConnectionFailed(err) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
