@@ -38,8 +38,10 @@ func keyOf(s planner.Signal) signalKey {
 }
 
 const (
+	// remembers is how many events an engine remembers.
+	remembers = 256
 	// maxRecent is more than an engine repeats.
-	maxRecent = 512
+	maxRecent = 2 * remembers
 	// overlap is how much is asked for again: two things that happen at once may come in either order.
 	overlap = time.Second
 	// repeatLimit is how long an engine repeats what it remembers before it is asked whether it still does; it does
@@ -89,14 +91,10 @@ func (e *ear) take(s planner.Signal) {
 // reconnect listens again, for as long as an engine may fail to answer, and returns once it is certain
 // that nothing was missed.
 func (e *ear) reconnect(ctx context.Context) (<-chan planner.Signal, error) {
-	if len(e.recent) == 0 {
-		return nil, errForgotten // there is nothing that it could repeat
-	}
-	last := e.recent[len(e.recent)-1]
 	limit, end := context.WithTimeoutCause(ctx, engineLimit, errLate)
 	defer end()
 	for {
-		signals, err := e.listenAgain(ctx, limit, last)
+		signals, err := e.listenAgain(ctx, limit)
 		if err == nil || errors.Is(err, errForgotten) {
 			return signals, err
 		}
@@ -109,9 +107,13 @@ func (e *ear) reconnect(ctx context.Context) (<-chan planner.Signal, error) {
 }
 
 // listenAgain makes one attempt. The connection lives as long as life, if it is good.
-func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-chan planner.Signal, error) {
+func (e *ear) listenAgain(life, limit context.Context) (<-chan planner.Signal, error) {
 	ctx, quit := context.WithCancel(life)
 	inTime := context.AfterFunc(limit, quit)
+	last, heard := planner.Signal{At: e.since}, len(e.recent) > 0
+	if heard {
+		last = e.recent[len(e.recent)-1]
+	}
 	signals, err := e.watch(ctx, e.before(last))
 	if err != nil {
 		quit()
@@ -121,7 +123,11 @@ func (e *ear) listenAgain(life, limit context.Context, last planner.Signal) (<-c
 	for _, s := range e.recent {
 		e.again[keyOf(s)]++
 	}
-	err = e.repeated(limit, signals, last)
+	if heard {
+		err = e.repeated(limit, signals, last)
+	} else {
+		err = e.allThere(limit)
+	}
 	if !inTime() && err == nil {
 		err = context.Cause(limit)
 	}
@@ -145,6 +151,16 @@ func (e *ear) before(s planner.Signal) time.Time {
 		return at
 	}
 	return first
+}
+
+// allThere makes sure that an engine remembers all since the beginning, of which nothing was heard yet that it could
+// repeat.
+func (e *ear) allThere(limit context.Context) error {
+	remembered, err := e.past(limit, e.since)
+	if err == nil && len(remembered) >= remembers {
+		err = errForgotten
+	}
+	return err
 }
 
 // repeated hears a new connection until it has repeated what was heard last.

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -103,6 +104,35 @@ func TestEventsAreCutAtOnce(t *testing.T) {
 			t.Errorf("code %d by %s (%v)", res.Code, res.By, res.Decision)
 		}
 	})
+}
+
+// TestEventsAreCutBeforeTheFirst cuts the connection before anything has happened: all that has happened since the run
+// listens is told by the next one, and where the engine may have forgotten some of it, nothing is started.
+func TestEventsAreCutBeforeTheFirst(t *testing.T) {
+	for others, want := range map[int]int{0: 0, remembers / 2: 0, remembers: int(CodeRefused)} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			watches := 0
+			b.after = func(call string, _ int) {
+				switch {
+				case call == "watch" && watches == 0:
+					watches++
+					b.deafen()
+					b.mu.Lock()
+					for i := range others {
+						b.signal("container", "create", fmt.Sprint("other", i), "")
+					}
+					b.mu.Unlock()
+				case call == "attach "+string(login.With(planner.PartAgent)):
+					time.Sleep(time.Second)
+				}
+			}
+			res := b.run(t.Context())
+			if res.Code != want || want != 0 && slices.Contains(b.calls, "start "+string(login.With(planner.PartAgent))) {
+				t.Errorf("%d events of others: code %d by %s (%v), want %d", others, res.Code, res.By, res.Decision, want)
+			}
+		})
+	}
 }
 
 // TestEventsAreCutOften cuts the connection again and again, and lets an exec happen at every moment of
