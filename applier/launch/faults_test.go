@@ -268,3 +268,21 @@ func TestLooksLeaveRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestRemovedAtOnce: the agent's container is removed before its process was looked at for the first time.
+func TestRemovedAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b := newBench(t)
+		first := true
+		b.before = func(_ context.Context, call string, _ int) error {
+			if call == "process "+string(login.With(planner.PartAgent)) && first {
+				first = false
+				return fmt.Errorf("no such container: %w", planner.ErrGone)
+			}
+			return nil
+		}
+		if res := b.run(t.Context()); res.Code != int(CodeKilled) {
+			t.Errorf("code %d (%v), and the engine answers", res.Code, res.Decision)
+		}
+	})
+}

@@ -233,7 +233,7 @@ func started(ctx context.Context, err error) *Decision {
 	if ctx.Err() != nil {
 		return &Decision{Code: CodeCancelled, Reason: "cancelled"}
 	}
-	if errors.Is(err, errEnded) { // the engine is there, and says that the agent is not
+	if errors.Is(err, errEnded) || errors.Is(err, planner.ErrGone) { // the engine is there, and says that the agent is not
 		return &Decision{Code: CodeKilled, Reason: "its container was ended from outside", Err: err}
 	}
 	return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: err}
