@@ -156,11 +156,18 @@ func (r *run) lookAtRunning(ctx context.Context, shim bool) error {
 		return err
 	}
 	for _, c := range r.containers() {
+		detached := r.detachedFrom(c)
 		if err := c.alive(ctx); err != nil {
 			if c == r.proxy && errors.Is(err, errEnded) {
+				if both := r.agent.alive(ctx); errors.Is(both, errEnded) {
+					return both // which of them ended first, the engine's events tell
+				}
 				return &Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: err}
 			}
 			return err
+		}
+		if detached != nil {
+			return detached
 		}
 	}
 	if len(fs) > 0 {

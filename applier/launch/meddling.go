@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +18,8 @@ type meddling struct {
 	containers map[string]planner.Address // by engine ID
 	network    string                     // the invocation's, "" for a runner
 	uplink     string
-	// own counts what this run itself does, and so must happen once: each container is attached to,
-	// started, and connected to each of its networks.
+	// own counts what this run itself does, and so must happen once: each container is attached to, which ends
+	// with it, started, and connected to each of its networks.
 	own map[string]int
 	// found gets the first thing that somebody else did. kick asks for a look at once.
 	found chan *Decision
@@ -32,6 +33,8 @@ type meddling struct {
 	main string
 	end  chan struct{}
 	dead map[string]bool // containers that have ended
+	// detached are containers that an attachment has left.
+	detached sync.Map
 	// seen is everything about the objects of the run, for the record.
 	seen []planner.Signal
 	done chan struct{}
@@ -63,7 +66,7 @@ func (r *run) listen(ctx context.Context) error {
 	for _, a := range r.own() {
 		id := r.ids[a]
 		m.containers[id] = a
-		m.own["attach "+id], m.own["start "+id] = 1, 1
+		m.own["attach "+id], m.own["detach "+id], m.own["start "+id] = 1, 1, 1
 		switch {
 		case r.Runner != "":
 			m.own[connecting("", id)] = 1 // to the network called none, which engines count as one
@@ -125,14 +128,24 @@ func (m *meddling) container(s planner.Signal) string {
 		if m.once("attach " + s.ID) {
 			return ""
 		}
+	case "detach":
+		// Engines tell it of an attachment that they end with its container, 26.1 and 28.5 even before they tell of
+		// that end. Where the container runs on, it was somebody else's: the look finds that out.
+		if m.once("detach " + s.ID) {
+			m.detached.Store(s.ID, true)
+			m.look()
+			return ""
+		}
 	case "die":
 		if s.ID == m.main {
 			close(m.end)
-		} else {
-			m.tell(&Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: errors.New("the engine says that it has ended")})
+		} else if !m.dead[m.main] {
+			m.tell(&Decision{Code: CodeProxy, Reason: "the proxy is lost", Err: errors.New("the engine says that it has ended"), beforeEnd: true})
 		}
 		m.dead[s.ID] = true
 		return ""
+	case "create":
+		return "" // what has its ID was made before the run, whatever the clock says of that
 	case "start":
 		if !m.once("start " + s.ID) {
 			m.look()
@@ -152,6 +165,8 @@ func (m *meddling) container(s planner.Signal) string {
 func (m *meddling) connection(s planner.Signal) string {
 	addr, ours := m.containers[s.Container], s.ID == m.network && m.network != ""
 	switch {
+	case s.Action == "create" && s.Container == "":
+		return "" // as of containers
 	case s.Action == "disconnect" && (addr != "" || s.ID == m.uplink):
 		m.look() // it may have ended; if it still runs, the look finds it missing
 		return ""
@@ -230,8 +245,8 @@ func (r *run) meddled() error {
 	}
 }
 
-// signalLimit is how long the engine may take to say that a container has ended.
-const signalLimit = 2 * time.Second
+// signalLimit is how long the engine may take to say that a container has ended, once it is known.
+const signalLimit = linkLimit
 
 // hearOut waits until everything that happened before the command's end was heard: what was done to it
 // in its last moment counts, too.
@@ -240,14 +255,28 @@ func (r *run) hearOut() {
 	defer timer.Stop()
 	select {
 	case <-r.meddling.end:
-	case d := <-r.meddling.found:
-		r.decide(d)
+	case <-r.meddling.done: // nobody hears any more
 	case <-timer.C:
-		r.unsettled = append(r.unsettled, fmt.Errorf("the engine did not report the end of %s: what was done to it meanwhile is not known in full", r.main))
 	}
 	select {
 	case d := <-r.meddling.found:
-		r.decide(d)
+		if d.Code != CodeEngine { // an engine that tells no more has not ended the command
+			r.decide(d)
+		}
 	default:
 	}
+	select {
+	case <-r.meddling.end:
+	default:
+		r.unsettled = append(r.unsettled, fmt.Errorf("the engine did not report the end of %s: what was done to it meanwhile is not known in full", r.main))
+	}
+}
+
+// detachedFrom is the decision about a container that runs although an attachment has left it. It is asked for before
+// the look at the container: this run's own attachment stays as long as that runs.
+func (r *run) detachedFrom(c *container) *Decision {
+	if _, left := r.meddling.detached.Load(c.id); !left {
+		return nil
+	}
+	return &Decision{Code: CodeDrift, Reason: fmt.Sprintf("somebody meddled with the sandbox: %s: detach", c.addr)}
 }

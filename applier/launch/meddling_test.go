@@ -34,6 +34,8 @@ func TestMeddling(t *testing.T) {
 		"agent to bridge":    {"network", "connect", "bridge", agent, 120, "a second network, perhaps for a moment"},
 		"proxy to bridge":    {"network", "connect", "bridge", proxy, 120, "a second network, perhaps for a moment"},
 		"intruder":           {"network", "connect", net, "intruder", 120, "somebody else on the agent's network"},
+		"network made":       {"network", "create", net, "", 0, "its ID was made before the run; a clock that was set back tells of it once more"},
+		"agent made":         {"container", "create", agent, "", 0, "the same"},
 		"network removed":    {"network", "destroy", net, "", 120, "its network goes"},
 		"reconnected":        {"network", "connect", net, agent, 120, "disconnected and connected again, with another address perhaps"},
 		"agent disconnected": {"network", "disconnect", net, agent, 0, "a look is taken; here nothing is missing"},

@@ -47,6 +47,8 @@ type Decision struct {
 	Checks []wire.Check
 	// Err is the error behind it, if there is one: *planner.LockedError, *LateError, …
 	Err error
+	// beforeEnd says that it happened before the command's end, whichever was heard of first.
+	beforeEnd bool
 }
 
 func (d *Decision) Error() string {
@@ -93,11 +95,11 @@ func (e *LateError) Error() string {
 func proxyBound(why string, l hclspec.Limits) *Decision {
 	switch reason.Reason(why) {
 	case reason.UploadLimit:
-		return &Decision{Code: CodeBound, Reason: "it tried to upload more than limits.upload allows", Err: declaredAs(l.Upload)}
+		return &Decision{Code: CodeBound, Reason: "it tried to upload more than limits.upload allows", Err: declaredAs(l.Upload), beforeEnd: true}
 	case reason.DownloadLimit:
-		return &Decision{Code: CodeBound, Reason: "it tried to download more than limits.download allows", Err: declaredAs(l.Download)}
+		return &Decision{Code: CodeBound, Reason: "it tried to download more than limits.download allows", Err: declaredAs(l.Download), beforeEnd: true}
 	}
-	return &Decision{Code: CodeBound, Reason: "a bound of the proxy is used up: " + why}
+	return &Decision{Code: CodeBound, Reason: "a bound of the proxy is used up: " + why, beforeEnd: true}
 }
 
 // declaredAs is a bound and where it is written; without, where one could write another.

@@ -88,6 +88,7 @@ func (r *run) conclude(ctx context.Context) {
 	if r.egress != nil {
 		r.result.Egress = r.egress.summary()
 	}
+	r.lastBound()
 	if r.agent != nil && r.agent.tried {
 		r.concludeAgent(ctx)
 	}
@@ -97,6 +98,19 @@ func (r *run) conclude(ctx context.Context) {
 	}
 	if !r.running.IsZero() {
 		r.tell(Event{Kind: EventEnded, Took: r.result.Took, Code: r.result.Code, Detail: r.record.Exit.Reason})
+	}
+}
+
+// lastBound finds a bound of the proxy that was used up just before the command ended by itself: whether the proxy's
+// line or the end is heard of first is chance.
+func (r *run) lastBound() {
+	if r.egress == nil || r.running.IsZero() {
+		return
+	}
+	select {
+	case why := <-r.egress.limit:
+		r.decide(proxyBound(why, r.Invocation.Limits))
+	default:
 	}
 }
 

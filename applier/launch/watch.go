@@ -51,8 +51,7 @@ func (r *run) watch(ctx context.Context) {
 		case d := <-r.meddling.found:
 			r.decide(d)
 		case e := <-p.ended:
-			r.proxy.over = &e
-			r.decide(proxyEnded(r.proxy, e))
+			r.proxyEnded(e)
 		case why := <-p.limit:
 			r.decide(proxyBound(why, r.Invocation.Limits))
 		case <-p.mute:
@@ -95,12 +94,21 @@ func (r *run) linkLost(ctx context.Context) {
 	r.decide(&Decision{Code: CodeEngine, Reason: "the link to the containers is lost"})
 }
 
-func proxyEnded(c *container, e ending) *Decision {
-	if e.err != nil && !errors.Is(e.err, planner.ErrGone) {
-		return &Decision{Code: CodeEngine, Reason: "the engine is lost", Err: e.err}
+// proxyEnded decides what follows from the proxy's end: nothing, if the engine has told of the command's end before,
+// and only not answered yet how that was.
+func (r *run) proxyEnded(e ending) {
+	r.proxy.over = &e
+	select {
+	case <-r.meddling.end:
+		return
+	default:
 	}
-	return &Decision{Code: CodeProxy, Reason: "the proxy is lost",
-		Err: fmt.Errorf("it ended with exit code %d%s", e.process.ExitCode, c.said(nil))}
+	if e.err != nil && !errors.Is(e.err, planner.ErrGone) {
+		r.decide(&Decision{Code: CodeEngine, Reason: "the engine is lost", Err: e.err})
+		return
+	}
+	r.decide(&Decision{Code: CodeProxy, Reason: "the proxy is lost",
+		Err: fmt.Errorf("it ended with exit code %d%s", e.process.ExitCode, r.proxy.said(nil))})
 }
 
 // proxyEnds are the channels of the proxy, or ones that never say anything.
@@ -123,7 +131,7 @@ func (r *run) agentOut() <-chan error {
 }
 
 // preferNaturalEnd drops a decision that came after the command had ended by itself: select takes any of
-// the channels that are ready.
+// the channels that are ready. What certainly was before the end stays.
 func (r *run) preferNaturalEnd() {
 	if r.decision == nil || r.agent.over != nil {
 		return
@@ -131,7 +139,7 @@ func (r *run) preferNaturalEnd() {
 	select {
 	case e := <-r.agent.ended:
 		r.agent.over = &e
-		if r.decision.Code != CodeDrift {
+		if r.decision.Code != CodeDrift && !r.decision.beforeEnd {
 			r.decision = nil // what the container itself says decides
 		}
 	default:
