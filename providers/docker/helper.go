@@ -19,8 +19,30 @@ import (
 // The helper is a container of sandplan.image that lives for a moment, sets what only the engine's
 // network namespace can set, and is removed. It is the one container of ours with a capability.
 
-// kindHelper marks helpers by label. One that a look finds was left behind by a crash.
+// kindHelper marks helpers by label. One that a look finds was left behind by a crash, or somebody works with it at
+// this moment: whose it is its labels tell as those of a lock do.
 const kindHelper planner.Kind = "helper"
+
+// helperLabels are the labels of a helper of this process.
+func (e *Engine) helperLabels(scope planner.Scope, a planner.Address) (map[string]string, error) {
+	by, err := thisProcess("/proc", e.options)
+	if err != nil {
+		return nil, fmt.Errorf("make a helper for %s: %w", scope, err)
+	}
+	by.Operation, by.Created = string(kindHelper), e.options.Now()
+	return lockLabels(scope, a, kindHelper, by), nil
+}
+
+// isInUse reports whether a container, shown in full, is a helper whose maker certainly lives.
+func (l *look) isInUse(k *kind, v tree) bool {
+	if k.name != kindHelper {
+		return false
+	}
+	by := readLock(treeID(v), labelsOf(treeLabels(v)))
+	self, err := thisProcess("/proc", l.engine.options)
+	// Of a process that cannot be seen from here nothing is certain, and such a helper is told.
+	return err == nil && by.PID > 0 && by.BootID == self.BootID && by.PIDNS == self.PIDNS && !isDead("/proc", self, by)
+}
 
 // bridgeOrder is what the hidden subcommand "bridge" is told.
 type bridgeOrder struct {
@@ -34,7 +56,11 @@ func (e *Engine) setBridgeFromHelper(ctx context.Context, bridge string, owner i
 	if err != nil {
 		return err
 	}
-	config, host := helperConfig(own.ID, bridge, owner)
+	labels, err := e.helperLabels(owner.scope, owner.address)
+	if err != nil {
+		return err
+	}
+	config, host := helperConfig(own.ID, bridge, labels)
 	name := objectName(owner.scope, owner.address, "helper")
 	id, err := createFrom(ctx, e.cli, own, func() (string, error) {
 		made, err := e.cli.ContainerCreate(ctx, config, host, nil, nil, name)
@@ -62,7 +88,7 @@ func (e *Engine) setBridgeFromHelper(ctx context.Context, bridge string, owner i
 	return nil
 }
 
-func helperConfig(image, bridge string, owner identity) (*container.Config, *container.HostConfig) {
+func helperConfig(image, bridge string, labels map[string]string) (*container.Config, *container.HostConfig) {
 	settings := map[string]string{}
 	for _, s := range bridgeSettings() {
 		settings[s.name] = s.value
@@ -77,13 +103,7 @@ func helperConfig(image, bridge string, owner identity) (*container.Config, *con
 			Entrypoint: []string{"/.sandplan/sandplan"},
 			Cmd:        []string{"bridge", string(order)},
 			User:       "0:0", // /proc/sys/net belongs to root
-			Labels: map[string]string{
-				labelSchema:    planner.Schema,
-				labelProject:   owner.scope.Project,
-				labelWorkspace: owner.scope.Workspace,
-				labelAddress:   string(owner.address),
-				labelKind:      string(kindHelper),
-			},
+			Labels:     labels,
 		}, &container.HostConfig{
 			NetworkMode: "host",
 			CapDrop:     []string{"ALL"},

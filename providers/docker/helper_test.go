@@ -5,8 +5,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandplan/sandplan/planner"
+	"github.com/sandplan/sandplan/providers/docker/dockertest"
 )
 
 // TestHelperSetsTheBridge goes the way of a user who is not root: through a container.
@@ -55,7 +57,12 @@ func TestHelperLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := testInv.With(planner.PartNetwork)
-	config, host := helperConfig(img.ID, bridgeName(s, a), identity{scope: s, address: a})
+	labels, err := e.helperLabels(s, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels[labelLockStart] = "1" // this process's number belonged to another one then
+	config, host := helperConfig(img.ID, bridgeName(s, a), labels)
 	made, err := e.cli.ContainerCreate(t.Context(), config, host, nil, nil, unique("dc-left-behind"))
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +79,42 @@ func TestHelperLeftBehind(t *testing.T) {
 	}
 	if snap, err = e.Observe(t.Context(), s); err != nil || len(snap.Duplicates) != 0 {
 		t.Errorf("after its removal: %+v, %v", snap.Duplicates, err)
+	}
+}
+
+// TestHelperAtWork looks while somebody else's apply has a helper: it is no object too many before it has been there
+// for longer than any helper is.
+func TestHelperAtWork(t *testing.T) {
+	t.Parallel()
+	direct := openEngine(t)
+	s := testScope(t, direct)
+	img := bareImage(t, direct)
+	a := testInv.With(planner.PartNetwork)
+	labels, err := direct.helperLabels(s, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, host := helperConfig(img.ID, bridgeName(s, a), labels)
+	made, err := direct.cli.ContainerCreate(t.Context(), config, host, nil, nil, unique("dc-at-work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := dockertest.NewProxy(t, dockertest.Socket(t))
+	e := openSocket(t, p.Socket)
+	e.passing = time.Millisecond
+	asked := "^GET /containers/" + made.ID + "/json$"
+	if snap, err := e.Observe(t.Context(), s); err != nil || len(snap.Duplicates) != 1 || p.Count(asked) != leastLooks {
+		t.Errorf("one that stays: %+v, %v, after %d looks", snap.Duplicates, err, p.Count(asked))
+	}
+	e.passing = time.Minute
+	go func() {
+		for p.Count(asked) < leastLooks+2 && t.Context().Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+		_ = removeContainer(t.Context(), direct, planner.Object{ID: made.ID})
+	}()
+	if snap, err := e.Observe(t.Context(), s); err != nil || len(snap.Duplicates) != 0 {
+		t.Errorf("one that is gone a moment later: %+v, %v, after %d looks", snap.Duplicates, err, p.Count(asked))
 	}
 }
 

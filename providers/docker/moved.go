@@ -30,11 +30,12 @@ func (l *look) mark(set *map[planner.Address]bool, a planner.Address) {
 	(*set)[a.Invocation()] = true
 }
 
-// noteLeaving notes a container, shown in full, that somebody is removing at this moment. Docker forgets that when
-// the removal has failed, and calls the container dead from then on: that one stays, and is told.
-func (l *look) noteLeaving(a planner.Address, v tree) {
-	if engineStatus(v) == "removing" {
-		l.mark(&l.leaving, a)
+// noteLeaving notes a container, shown in full, that somebody is removing at this moment, or will in the next: a
+// helper is there for as long as it takes to set a bridge. Docker forgets that a container is being removed when that
+// has failed, and calls the container dead from then on: that one stays, and is told.
+func (l *look) noteLeaving(f found, v tree) {
+	if engineStatus(v) == "removing" || l.isInUse(f.kind, v) {
+		l.mark(&l.leaving, f.addr)
 	}
 }
 

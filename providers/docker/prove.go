@@ -90,9 +90,12 @@ func (e *Engine) readThroughEngine(ctx context.Context, scope planner.Scope, dir
 		return "", err
 	}
 	const at = "/proof"
+	labels, err := e.helperLabels(scope, "")
+	if err != nil {
+		return "", err
+	}
 	id, err := createFrom(ctx, e.cli, img, func() (string, error) {
-		made, err := e.cli.ContainerCreate(ctx, &container.Config{Image: img.ID, NetworkDisabled: true, Labels: map[string]string{
-			labelSchema: planner.Schema, labelProject: scope.Project, labelWorkspace: scope.Workspace, labelKind: string(kindHelper)}},
+		made, err := e.cli.ContainerCreate(ctx, &container.Config{Image: img.ID, NetworkDisabled: true, Labels: labels},
 			&container.HostConfig{NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 				Mounts: []mount.Mount{{Type: mount.TypeBind, Source: dir, Target: at, ReadOnly: true}}},
 			nil, nil, "")

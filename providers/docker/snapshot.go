@@ -273,7 +273,7 @@ func (l *look) lookAt(ctx context.Context, f found) (planner.Object, error) {
 		if r, err = f.kind.table.decode(buf.Bytes()); err != nil {
 			return planner.Object{}, err
 		}
-		l.noteLeaving(f.addr, r.tree)
+		l.noteLeaving(f, r.tree)
 	}
 	o, err := l.objectOf(ctx, f.kind, r)
 	o.Addr = f.addr // as it was read, not as it is written
