@@ -97,6 +97,41 @@ func TestLockClaimsAtOnce(t *testing.T) {
 	}
 }
 
+// TestLockOfTheDeadGoesLate takes a lock over while somebody else has begun to remove what a dead holder left, and the
+// engine takes longer for that than for any lock.
+func TestLockOfTheDeadGoesLate(t *testing.T) {
+	t.Parallel()
+	f := dockertest.NewFake(t, dockertest.FakeOptions{Release: "20.10"})
+	e := openSocket(t, f.Socket)
+	s := planner.Scope{Project: "late", Workspace: "w"}
+	by, err := thisProcess("/proc", e.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by.StartTime = 1 // this process's number belonged to another one then
+	dead, err := e.claim(t.Context(), objectName(s, "lock"), lockLabels(s, "", kindLock, by))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const turns = 60 // which was too long for a lock
+	f.AddFault(dockertest.Fault{Call: "^DELETE /containers/", Times: turns, Status: 409, Message: "removal of container 0123 is already in progress"})
+	lock, err := e.LockScope(t.Context(), s, "apply")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lock.Info().ID == dead {
+		t.Error("the dead holder's lock was taken for this one's")
+	}
+	// Whoever unlocks by force what is just being removed has unlocked it.
+	f.AddFault(dockertest.Fault{Call: "^GET /containers/.*/json$", Times: 1, Edit: func(body any) any {
+		body.(map[string]any)["State"].(map[string]any)["Status"] = "removing"
+		return body
+	}})
+	if err := e.ForceUnlock(t.Context(), lock.Info().ID); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLockCancelled cancels the taking of a lock or a lease while the engine makes it: none is left, and
 // the next one gets it.
 func TestLockCancelled(t *testing.T) {

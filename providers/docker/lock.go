@@ -110,9 +110,9 @@ func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv pla
 	holder.Operation, holder.Created = op, e.options.Now()
 	labels := lockLabels(scope, inv, kind, holder)
 	labels[labelLockClaim] = newClaim()
-	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but a removal
-	// takes its time, and until it is done the name is taken by what is being removed.
-	const turns = 40
+	// Each turn ends with the lock, with its holder's name, or with a dead holder less; but an engine takes its
+	// time to make or remove one, and meanwhile the name is taken by what is not there yet, or is still.
+	const turns = int(removalTime / settleTime)
 	for turn := 0; turn < turns; turn++ {
 		if turn > 1 {
 			if err := pause(ctx, settleTime); err != nil {
@@ -141,7 +141,7 @@ func (e *Engine) take(ctx context.Context, l *Lock, scope planner.Scope, inv pla
 			return fmt.Errorf("take over the lock of %s: %w", l.what, err)
 		}
 	}
-	return fmt.Errorf("lock %s: it changed hands %d times; try again", l.what, turns)
+	return fmt.Errorf("lock %s: the engine did not make room for it within %s; try again", l.what, removalTime)
 }
 
 // lockNamed reads the lock that has a name. A container of that name which is no such lock is in
@@ -223,7 +223,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, id string) error {
 		return fmt.Errorf("%q is a name and not the ID of a lock", id)
 	}
 	owner, ok := readIdentity(labelsOf(treeLabels(v)))
-	if ok = ok && isLock(owner.kind) || owner.kind == kindRemoval; !ok || treeStatus(v) != planner.StatusCreated {
+	if ok = ok && isLock(owner.kind) || owner.kind == kindRemoval; !ok || treeStatus(v) != planner.StatusCreated && engineStatus(v) != "removing" {
 		return fmt.Errorf("container %s is not a lock of sandplan's", shortID(treeID(v)))
 	}
 	if err := e.removeLock(ctx, treeID(v)); err != nil {
