@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +52,8 @@ vendor "local" {
   command = ["/agent"]
 
   host "vendor.example" {
-    addresses = ["10.9.9.9"]
+    port      = 8443
+    addresses = [GATEWAY]
   }
 }
 
@@ -65,12 +69,15 @@ type neighbour struct {
 	t            *testing.T
 	bin, dir     string
 	socket, name string
+	gateway      string // of its uplink, where a program of this machine can be its vendor
 }
 
-// newNeighbour makes a project whose image is the test agent: IMAGE in its blocks.
+// newNeighbour makes a project whose image is the test agent, IMAGE in its blocks, and whose vendor stands at GATEWAY,
+// where a test starts one that runs agents.
 func newNeighbour(t *testing.T, socket, bin, name, pool, blocks string) *neighbour {
 	t.Helper()
-	n := &neighbour{t: t, bin: bin, dir: t.TempDir(), socket: socket, name: "spcli-" + name}
+	n := &neighbour{t: t, bin: bin, dir: t.TempDir(), socket: socket, name: "spcli-" + name,
+		gateway: netip.MustParsePrefix(pool).Addr().Next().String()}
 	tag := "sandplan-cli-neighbour/" + n.name + ":1"
 	loadAgent(t, socket, filepath.Join(bin, "agent"), tag)
 	config := fmt.Sprintf(`
@@ -82,7 +89,7 @@ provider "docker" {
   subnet_pool = %q
   dns         = ["192.0.2.53"]
 }
-`, n.name, pool) + strings.ReplaceAll(blocks, "IMAGE", strconv.Quote(tag))
+`, n.name, pool) + strings.NewReplacer("IMAGE", strconv.Quote(tag), "GATEWAY", strconv.Quote(n.gateway)).Replace(blocks)
 	if err := os.MkdirAll(filepath.Join(n.dir, "work"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +99,26 @@ provider "docker" {
 	clean := *n // wherever a test looks meanwhile
 	t.Cleanup(func() { _ = clean.command(context.Background(), "destroy -auto-approve").Run() })
 	return n
+}
+
+// vendor starts the vendor of the project's agents, and waits until it is there.
+func (n *neighbour) vendor() {
+	n.t.Helper()
+	cmd := exec.Command(filepath.Join(n.bin, "vendor"), "-listen="+n.gateway+":8443", "-name=vendor.example", "-ca-out="+filepath.Join(n.t.TempDir(), "ca.pem"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	said := bufio.NewReader(out)
+	if line, err := said.ReadString('\n'); err != nil || !strings.HasPrefix(line, "vendor: ready") {
+		n.t.Fatalf("the vendor says %q, %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, said) }()
 }
 
 // loadAgent loads the test agent as an image that no other test has: whoever removes a test's image, which is

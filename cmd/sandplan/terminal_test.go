@@ -145,6 +145,7 @@ const ctrlC = "\x03"
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	n := newNeighbour(t, dockertest.Socket(t), build(t), "terminal", "10.233.208.0/20", terminalBlocks)
+	n.vendor()
 	on := func(line string) *terminal {
 		cmd := n.command(t.Context(), line)
 		cmd.Env = append(cmd.Env, "TERM=xterm-256color", "NO_COLOR=")
@@ -242,7 +243,8 @@ vendor "long" {
   command = ["/agent", "sleep=${var.long}"]
 
   host "vendor.example" {
-    addresses = ["10.9.9.9"]
+    port      = 8443
+    addresses = [GATEWAY]
   }
 }
 
@@ -252,7 +254,8 @@ vendor "talk" {
   command = ["/agent", "say=first line", "sleep=1s", "say=last line"]
 
   host "vendor.example" {
-    addresses = ["10.9.9.9"]
+    port      = 8443
+    addresses = [GATEWAY]
   }
 }
 

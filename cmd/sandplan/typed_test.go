@@ -26,7 +26,8 @@ vendor "local" {
   command = ["/agent", "say=done"]
 
   host "vendor.example" {
-    addresses = ["10.9.9.9"]
+    port      = 8443
+    addresses = [GATEWAY]
   }
 }
 
@@ -61,6 +62,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	t.Parallel()
 	socket := dockertest.Socket(t)
 	n := newNeighbour(t, socket, build(t), "typed", "10.233.224.0/20", typedBlocks)
+	n.vendor()
 	// The base is a checkout of its own, as CI has it: with a lock file, or its images would be unknown.
 	pin := exec.Command(filepath.Join(n.bin, "sandplan"), "init")
 	pin.Dir, pin.Env = n.dir, append(os.Environ(), "DOCKER_HOST=unix://"+socket)
