@@ -26,7 +26,7 @@ SEQUENTIAL := hclspec|planner|cmd/sandplan/crash|testfixtures|applier/races
 
 # The go command would repeat what a test said of another engine and another program: it knows neither.
 .PHONY: test
-test: engine tools ## every test, on the real engine
+test: modules engine tools ## every test, on the real engine
 	$(GO) test -count=1 -timeout 14m $$($(GO) list ./... | grep -E '/($(SEQUENTIAL))(/|$$)')
 	@mkdir -p bin && rm -f bin/census
 	SANDPLAN_CENSUS=$(CURDIR)/bin/census $(GO) test -race -count=1 -timeout 14m $$($(GO) list ./... | grep -vE '/($(SEQUENTIAL))(/|$$)')
@@ -61,7 +61,7 @@ bench: engine build ## sandplan beside the bare engine calls that it needs; fail
 bench-proxy: build ## the proxy beside squid, tinyproxy and bare relays, on loopback; fails on a missed goal
 	@PATH=$$PATH:/usr/sbin; { command -v squid && command -v tinyproxy; } >/dev/null || { \
 	  echo 'installing squid and tinyproxy'; \
-	  apt-get update -q >/dev/null && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends squid tinyproxy-bin >/dev/null; }
+	  RUNLEVEL=1 scripts/apt-install squid tinyproxy-bin >/dev/null; }
 	$(GO) run ./testfixtures/benchproxy -sandplan bin/sandplan $(BENCHFLAGS)
 
 SOAKTIME ?= 10m
@@ -83,9 +83,9 @@ CLIENTS := bin/clients
 NODE := node-linux-$(if $(filter aarch64,$(shell uname -m)),arm64,x64)
 .PHONY: clients
 clients: ## curl, wget, git, npm, Node and Python through the proxy
-	@for c in curl wget git python3 npm; do command -v $$c >/dev/null || missing=1; done; [ -z "$${missing:-}" ] || { \
-	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends curl wget git python3 npm >/dev/null; }
-	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) $(NODE)@24.22.3
+	@for c in curl wget git python3 npm; do command -v $$c >/dev/null || missing=1; done; [ -z "$${missing:-}" ] || \
+	  scripts/apt-install curl wget git python3 npm >/dev/null
+	scripts/again npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) $(NODE)@24.22.3
 	PATH=$(CURDIR)/$(CLIENTS)/node_modules/$(NODE)/bin:$$PATH $(GO) test -tags sandplanclients -count=1 -run '^TestRealClients$$' ./providers/docker/egress
 
 .PHONY: races
@@ -109,7 +109,7 @@ release: ## dist/: static linux binaries for amd64 and arm64, each built twice, 
 	scripts/release
 
 .PHONY: lint
-lint: ## gofmt, vet, staticcheck; and that what works anywhere builds elsewhere
+lint: modules ## gofmt, vet, staticcheck; and that what works anywhere builds elsewhere
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
@@ -117,6 +117,12 @@ lint: ## gofmt, vet, staticcheck; and that what works anywhere builds elsewhere
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sandplan
+
+# The go command does not try again what it could not fetch. What is there already costs a second.
+.PHONY: modules
+modules:
+	@scripts/again $(GO) list -deps -test -tags '$(TAGS)' ./... >/dev/null
+	@scripts/again $(GO) run $(STATICCHECK) -version >/dev/null
 
 .PHONY: engine
 engine:
@@ -133,7 +139,7 @@ tools:
 	command -v xmllint >/dev/null || missing="$$missing libxml2-utils"; \
 	[ -z "$$missing" ] || { \
 	  echo "installing $$missing for the tests"; \
-	  apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing >/dev/null; }
+	  scripts/apt-install $$missing >/dev/null; }
 
 .PHONY: help
 help:
