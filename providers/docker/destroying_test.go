@@ -83,7 +83,7 @@ func TestSharedGoesBetweenLooks(t *testing.T) {
 	direct := openEngine(t)
 	s := testScope(t, direct)
 	img := bareImage(t, direct)
-	d := testUplink(s, 9)
+	d := testUplink(s, 2)
 	created(t, direct, s, resourceOf(t, direct, planner.KindUplink, planner.AddrUplink, d), d)
 	var looks [2]atomic.Int32
 	var faults []dockertest.Fault

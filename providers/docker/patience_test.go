@@ -3,8 +3,10 @@ package docker
 import (
 	"net"
 	"os/exec"
+	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/sandplan/sandplan/planner"
 	"github.com/sandplan/sandplan/providers/docker/dockertest"
@@ -34,30 +36,54 @@ func TestCreateAfterAKilledCommand(t *testing.T) {
 	}
 }
 
+// goingBridge is this machine with a bridge that is there for a few looks only.
+type goingBridge struct {
+	Kernel
+	name string
+	left *atomic.Int32 // looks that find it there
+}
+
+func (k goingBridge) Links() ([]netlink.Link, error) {
+	all, err := k.Kernel.Links()
+	if k.left.Add(-1) >= 0 {
+		all = append(all, k.link())
+	}
+	return all, err
+}
+
+func (k goingBridge) Link(name string) (netlink.Link, error) {
+	if name == k.name && k.left.Add(-1) >= 0 {
+		return k.link(), nil
+	}
+	return k.Kernel.Link(name)
+}
+
+func (k goingBridge) link() netlink.Link {
+	return &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: k.name, Index: 1 << 30}}
+}
+
 func TestWhatIsInTheWayMayGoAway(t *testing.T) {
 	e := openEngine(t)
 	s := testScope(t, e)
 	a := testInv.With(planner.PartNetwork)
 	d := testNetwork(s, a, 112)
 	want := resourceOf(t, e, planner.KindNetwork, a, d)
-	passing := func() {
-		ip(t, "link", "add", d.Bridge, "type", "bridge")
-		go func() {
-			time.Sleep(2 * patienceStep)
-			// Not t.Fatal: this is another goroutine. A link that stays fails the test by itself.
-			_ = exec.Command("ip", "link", "delete", d.Bridge).Run()
-		}()
-	}
-	passing()
+	const looks = 3 // that find it there, of the 16 that patience has
+	left := new(atomic.Int32)
+	e.options.Kernel = goingBridge{e.options.Kernel, d.Bridge, left}
+	left.Store(looks)
 	snap, err := e.Observe(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := e.conflictsFor(snap.Foreign, []planner.Resource{want}); len(got) != 0 {
-		t.Errorf("an interface that is gone a moment later is called a conflict: %+v", got)
+	if got := e.conflictsFor(snap.Foreign, []planner.Resource{want}); len(got) != 0 || left.Load() >= 0 {
+		t.Errorf("an interface that is gone a moment later is called a conflict, or not seen at all: %+v, %d", got, left.Load())
 	}
-	passing()
+	left.Store(looks)
 	created(t, e, s, want, d)
+	if left.Load() >= 0 {
+		t.Errorf("the interface was not seen before the network was made: %d", left.Load())
+	}
 }
 
 // TestWhatStaysIsWaitedForOnce: a bridge that an engine has left for good does not cost each look of a process
