@@ -114,6 +114,7 @@ lint: modules ## gofmt, vet, staticcheck; and that what works anywhere builds el
 	  if [ -n "$$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags '$(TAGS)' ./...
+	@scripts/again $(GO) run $(STATICCHECK) -version >/dev/null
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags '$(TAGS)' ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sandplan
@@ -122,7 +123,6 @@ lint: modules ## gofmt, vet, staticcheck; and that what works anywhere builds el
 .PHONY: modules
 modules:
 	@scripts/again $(GO) list -deps -test -tags '$(TAGS)' ./... >/dev/null
-	@scripts/again $(GO) run $(STATICCHECK) -version >/dev/null
 
 .PHONY: engine
 engine:
