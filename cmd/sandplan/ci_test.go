@@ -25,7 +25,7 @@ type ciWorld struct {
 	tmp     string
 	summary string
 	env     map[string]string
-	// late: the last step was refused for want of time, which says nothing of it.
+	// late: the last step was refused for want of time.
 	late bool
 }
 
@@ -143,7 +143,7 @@ func (w *ciWorld) sh(script string, env ...string) (int, string) {
 	}
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
-	w.late = err != nil && strings.Contains(string(out), "was still")
+	w.late = err != nil && tooBusy(string(out))
 	return codeOf(err), string(out)
 }
 
