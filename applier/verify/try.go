@@ -348,7 +348,8 @@ func (v *verification) fence(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sightPatience)
 	defer cancel()
 	t := v.token(runFence)
-	t.Attempt = int(v.Now().UnixNano() & 0xff)
+	v.fences++
+	t.Attempt = v.fences & 0xff // an earlier one must not pass for this one
 	conn, err := net.Dial("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(v.canary.ready.UDP)))
 	if err != nil {
 		return

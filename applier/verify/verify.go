@@ -96,6 +96,7 @@ type verification struct {
 	open            *collector
 	openLeft        map[string]string
 	second          *running
+	fences          int // so far
 }
 
 // listener is the canary with what it said.
