@@ -13,18 +13,20 @@ func TestRunGoesWell(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			w := armed(t, options{release: release})
-			if c := w.changes(); len(c) > 0 {
-				t.Fatalf("after apply a plan is not empty: %q", c)
-			}
-			time.AfterFunc(1200*time.Millisecond, w.letEnd)
-			began := time.Now()
-			res := w.run(t.Context(), nil)
-			if time.Since(began) > 2*slow {
-				t.Logf("this machine is so slow that leases may run out: code %d (%v)", res.Code, res.Decision)
-				return
-			}
-			if res.Code != 0 || res.By != launch.ByAgent || res.Unsettled != nil || !w.fed.Load() {
-				t.Errorf("code %d by %s (%v), unsettled %v, fed %v", res.Code, res.By, res.Decision, res.Unsettled, w.fed.Load())
+			for attempt := 1; ; attempt++ {
+				if c := w.changes(); len(c) > 0 {
+					t.Fatalf("after apply a plan is not empty: %q", c)
+				}
+				time.AfterFunc(1200*time.Millisecond, w.letEnd)
+				began := time.Now()
+				res := w.run(t.Context(), nil)
+				if res.Code == 0 && res.By == launch.ByAgent && res.Unsettled == nil && w.fed.Load() {
+					break
+				}
+				if !tooSlow(attempt, began) {
+					t.Fatalf("code %d by %s (%v), unsettled %v, fed %v", res.Code, res.By, res.Decision, res.Unsettled, w.fed.Load())
+				}
+				w = armed(t, options{release: release})
 			}
 			if c := w.changes(); len(c) > 0 {
 				t.Errorf("after the run a plan is not empty: %q", c)
