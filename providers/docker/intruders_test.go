@@ -99,6 +99,32 @@ func TestIntruders(t *testing.T) {
 	}
 }
 
+// TestLatecomerThatIsGone: another run's agent that was made after the gate had listed the scope's containers, ran when
+// it listed those that run, and is gone by the time it is asked for, has not reached into anything.
+func TestLatecomerThatIsGone(t *testing.T) {
+	t.Parallel()
+	direct := openEngine(t)
+	s := testScope(t, direct)
+	img := withProgram(t, direct, "package main\n\nimport \"time\"\n\nfunc main() { time.Sleep(time.Hour) }\n")
+	shim := shimOf(t, direct, s)
+	const own, other = planner.Address("invocation.a.agent"), planner.Address("invocation.b.agent")
+	labels := func(a planner.Address) map[string]string {
+		return labelsFor(s, "test:/here", planner.Resource{Addr: a, Kind: planner.KindAgent})
+	}
+	sleeping(t, direct, img.ID, "dc-own", labels(own), container.HostConfig{NetworkMode: "none"})
+	was := map[string]any{"Id": strings.Repeat("0f", 32), "Names": []any{"/" + objectName(s, other)}, "State": "running", "Labels": toTree(labels(other)),
+		"Mounts": []any{map[string]any{"Type": "volume", "Name": shim.ID, "Destination": toolDir, "RW": false}}}
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^GET /containers/json$", After: 1, Times: 1,
+		Edit: func(running any) any { return append(running.([]any), was) }})
+	snap, err := openSocket(t, p.Socket).Recheck(t.Context(), s, []planner.Address{own, planner.AddrShim})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := intruding(t, snap, planner.AddrShim); got != "" || p.Count("^GET /containers/json$") < 3 {
+		t.Errorf("an agent that came and went %s; lists: %d", got, p.Count("^GET /containers/json$"))
+	}
+}
+
 func TestJoinsOf(t *testing.T) {
 	for _, tc := range []struct{ tree, want string }{
 		{`{"HostConfig":{"NetworkMode":"default","PidMode":"","IpcMode":"private"}}`, ""},

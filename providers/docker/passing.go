@@ -140,11 +140,11 @@ func (l *look) withoutLatecomers(ctx context.Context, others []tree) ([]tree, er
 	var out []tree
 	for _, c := range others {
 		if id, ok := readIdentity(labelsOf(treeLabels(c))); ok && id.scope == l.scope && !l.lists(treeID(c)) {
-			a, _, err := l.latecomer(ctx, treeID(c))
+			a, there, err := l.latecomer(ctx, treeID(c))
 			if err != nil {
 				return nil, err
 			}
-			if a != "" {
+			if a != "" || !there { // it came and went meanwhile
 				continue
 			}
 		}
