@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -77,7 +78,7 @@ func TestRealEnds(t *testing.T) {
 	}{
 		{"proxy killed", does("kill", "PROXY"), 123},
 		{"agent killed", does("kill", "AGENT"), 137},
-		{"proxy restarted", tried(does("restart", "-t", "0", "PROXY")), 123},
+		{"proxy restarted", tried(does("restart", "-t", "0", "PROXY")), 123}, // or 120, see below
 		{"proxy removed", does("rm", "-f", "PROXY"), 123},
 		{"agent removed", does("rm", "-f", "AGENT"), 137},
 		{"update", does("update", "--memory", "8g", "--memory-swap", "8g", "AGENT"), 120},
@@ -134,7 +135,10 @@ func TestRealEnds(t *testing.T) {
 			took := within(t, soon, "the agent is stopped", w.stopped(a))
 			err := cmd.Wait()
 			t.Logf("agent stopped after %s, sandplan ended after %s: %v", took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), err)
-			if code := cmd.ProcessState.ExitCode(); code != c.code {
+			code := cmd.ProcessState.ExitCode()
+			// Its end is told by an event, its new start by a look: on a machine that stood still by both at once.
+			again := code == 120 && c.name == "proxy restarted" && bytes.Contains(stderr.bytes(), []byte("was restarted by somebody"))
+			if code != c.code && !again {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, stderr.bytes())
 			}
 			lines := strings.Split(strings.TrimSpace(string(stderr.bytes())), "\n")

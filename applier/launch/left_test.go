@@ -18,7 +18,7 @@ func TestRealLeftovers(t *testing.T) {
 		"clean":   {"write=/work/main.go:package main"},
 		"hooks":   {"mkdir=/work/sub/.git/hooks", "write=/work/sub/.git/hooks/post-checkout:evil"},
 		"servers": {"write=/work/.mcp.json:{}"},
-		"fifo":    {"fifo=/work/f", "say=up", "sleep=1h"},
+		"fifo":    {"say=up", "fifo=/work/f", "sleep=1h"},
 	}, map[string]string{"clean": "  phase = phase.fix", "hooks": "  phase = phase.fix", "servers": "  phase = phase.fix", "fifo": "  phase = phase.fix"})
 	if out, err := exec.Command("git", "init", "-q", w.tree).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -28,7 +31,7 @@ func TestRealTampering(t *testing.T) {
 		{"network replaced under its name", w.replaceNetwork, "Internal"},
 		{"proxy replaced under its name", w.replaceProxy, "proxy"},
 		{"shim volume written", func(t *testing.T) { w.writeShim(t) }, "sandplan.shim"},
-		{"agent started by hand", func(*testing.T) { w.tell("start", w.container(agent)) }, "started outside a run"},
+		{"agent started by hand", func(t *testing.T) { w.startByHand(t, agent) }, "started outside a run"},
 		{"pruned", func(t *testing.T) {
 			within(t, soon, "what was started by hand ends", w.stopped(w.container(agent)))
 			w.tell("rm", w.container(agent))
@@ -46,6 +49,7 @@ func TestRealTampering(t *testing.T) {
 			switch c.name {
 			case "pruned":
 			case "agent started by hand":
+				w.signal(t, agent, syscall.SIGCONT)
 				took := within(t, soon, "its first process ends, with nobody at its standard input", w.stopped(w.container(agent)))
 				t.Logf("ended after %s", took)
 			default:
@@ -77,6 +81,41 @@ func TestRealTampering(t *testing.T) {
 			t.Errorf("exit code %d, stdout %q\n%s", e.code, e.stdout, e.stderr)
 		}
 	})
+}
+
+// startByHand starts a container, and holds its first process: with nobody at its standard input it would end by itself
+// within seconds, and on a slow machine before a run has looked at it.
+func (w *world) startByHand(t *testing.T, address string) {
+	t.Helper()
+	id := w.container(address)
+	within(t, soon, "it runs, and is held", func() bool {
+		w.tell("start", id)
+		w.signal(t, address, syscall.SIGSTOP)
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.firstProcess(t, address)))
+		return err == nil && bytes.Contains(stat, []byte(") T "))
+	})
+}
+
+// signal sends a signal to the first process of a container, if it has one.
+func (w *world) signal(t *testing.T, address string, signal syscall.Signal) {
+	t.Helper()
+	pid := w.firstProcess(t, address)
+	if pid == 0 {
+		return
+	}
+	if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Fatal(err)
+	}
+}
+
+// firstProcess is that of a container, 0 if it does not run.
+func (w *world) firstProcess(t *testing.T, address string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(w.tell("inspect", "-f", "{{.State.Pid}}", w.container(address)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 // labels are those of an object, as flags that give another one the same.
