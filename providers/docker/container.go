@@ -342,14 +342,27 @@ func leadsToMount(v tree, path string) bool {
 
 // removeContainer ends and removes a container with its anonymous volumes.
 func removeContainer(ctx context.Context, e *Engine, o planner.Object) error {
-	err := e.cli.ContainerRemove(ctx, o.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	switch {
-	case err == nil || errdefs.IsNotFound(err):
-		return nil
-	case errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress"):
-		return e.waitGone(ctx, o)
+	for try := 1; ; try++ {
+		err := e.cli.ContainerRemove(ctx, o.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case err == nil || errdefs.IsNotFound(err):
+			return nil
+		case errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress"):
+			return e.waitGone(ctx, o)
+		case !isEndingLate(err) || try == endTries || pause(ctx, patienceStep) != nil:
+			return fmt.Errorf("remove container %s: %w", o.Name, err)
+		}
 	}
-	return fmt.Errorf("remove container %s: %w", o.Name, err)
+}
+
+// endTries is how often an engine is asked that has killed a container and waited for its end in vain, for 12 s each
+// time.
+const endTries = 5
+
+// isEndingLate reports whether an engine has killed a container and not heard yet that it has ended, as happens on a
+// machine that is busy. It ends all the same.
+func isEndingLate(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "did not receive an exit event")
 }
 
 // waitGone waits for somebody else's removal of the same container.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/network"
@@ -91,11 +90,7 @@ func (p *Probe) Remove(ctx context.Context) error {
 	if p.stdin != nil {
 		_ = p.stdin.Close()
 	}
-	err := p.engine.cli.ContainerRemove(ctx, p.id, container.RemoveOptions{Force: true})
-	if err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove the probe %.12s: %w", p.id, err)
-	}
-	return nil
+	return removeContainer(ctx, p.engine, planner.Object{ID: p.id, Name: fmt.Sprintf("%.12s, a probe", p.id)})
 }
 
 // canaryConfig is a container that sees the host's network and processes, and can do nothing there but look

@@ -85,3 +85,23 @@ func TestVolumeLetGoLate(t *testing.T) {
 		t.Error("the volume is still there")
 	}
 }
+
+// TestEndIsHeardLate: a container that an engine has killed and not seen ending is killed, and is removed when it is
+// asked for again.
+func TestEndIsHeardLate(t *testing.T) {
+	t.Parallel()
+	const said, kill, removal = "tried to kill container, but did not receive an exit event", "^POST /containers/.*/kill$", "^DELETE /containers/"
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: kill, Status: 500, Message: "Cannot kill container: x: " + said},
+		dockertest.Fault{Call: removal, Times: 2, Status: 500, Message: "Could not kill running container x, cannot remove - " + said})
+	e := openSocket(t, p.Socket)
+	id := armed(t, e, stepsImage(t, e), "sleep=1h")
+	if err := e.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Kill(t.Context(), id); err != nil || p.Count(kill) != 1 {
+		t.Errorf("it is not killed: %v, after %d calls", err, p.Count(kill))
+	}
+	if err := removeContainer(t.Context(), e, planner.Object{ID: id}); err != nil || p.Count(removal) != 3 {
+		t.Errorf("it is not removed: %v, after %d calls", err, p.Count(removal))
+	}
+}

@@ -90,10 +90,11 @@ func (e *Engine) Wait(ctx context.Context, id string) (planner.Process, error) {
 	}
 }
 
-// Kill ends a container at once. One that does not run is no error.
+// Kill ends a container at once. One that does not run is no error, and one that the engine has killed and does not
+// know to have ended is for Wait.
 func (e *Engine) Kill(ctx context.Context, id string) error {
 	err := e.cli.ContainerKill(ctx, id, "KILL")
-	if err == nil {
+	if err == nil || isEndingLate(err) {
 		return nil
 	}
 	// "Not running" is a conflict, and so is "is restarting": only a look tells which.

@@ -52,7 +52,7 @@ func armed(t *testing.T, e *Engine, image string, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.cli.ContainerRemove(context.Background(), c.ID, container.RemoveOptions{Force: true}); err != nil {
+		if err := removeContainer(context.Background(), e, planner.Object{ID: c.ID}); err != nil {
 			t.Errorf("clean up: %v", err)
 		}
 	})
