@@ -359,12 +359,6 @@ func removeContainer(ctx context.Context, e *Engine, o planner.Object) error {
 // time.
 const endTries = 5
 
-// isEndingLate reports whether an engine has killed a container and not heard yet that it has ended, as happens on a
-// machine that is busy. It ends all the same.
-func isEndingLate(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "did not receive an exit event")
-}
-
 // waitGone waits for somebody else's removal of the same container.
 func (e *Engine) waitGone(ctx context.Context, o planner.Object) error {
 	for {

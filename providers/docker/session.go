@@ -104,6 +104,12 @@ func (e *Engine) Kill(ctx context.Context, id string) error {
 	return fmt.Errorf("kill container %.12s: %w", id, gone(err))
 }
 
+// isEndingLate reports whether an engine has killed a container and not heard yet that it has ended, as happens on a
+// machine that is busy. It ends all the same.
+func isEndingLate(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "did not receive an exit event")
+}
+
 // gone marks the errors that say that there is no such container.
 func gone(err error) error {
 	if errdefs.IsNotFound(err) {
