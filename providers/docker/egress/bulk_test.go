@@ -97,8 +97,13 @@ func TestReserveNeverSpends(t *testing.T) {
 	if len(held) < 8 || b.used.Load() != bufferSize || b.spent() {
 		t.Errorf("%d bytes are used after %d reserves were given back", b.used.Load(), len(held))
 	}
+	last := b.reserve(pipeSize)
 	if b.take(b.limit) || !b.spent() || b.take(1) {
 		t.Error("a budget that is used up lets something through")
+	}
+	b.giveBack(b.limit) // more than what others had in reserve by then
+	if n := b.reserve(pipeSize); n != 0 || last != pipeSize {
+		t.Errorf("of a budget that is used up %d bytes are in reserve", n)
 	}
 }
 

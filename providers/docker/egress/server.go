@@ -131,6 +131,9 @@ func (b *budget) reserve(n int64) int64 {
 		if b.limit != 0 {
 			n = max(0, min(n, (b.limit-used)/8))
 		}
+		if b.over.Load() {
+			n = 0 // what others give back by now is no room
+		}
 		if b.used.CompareAndSwap(used, used+n) {
 			return n
 		}
