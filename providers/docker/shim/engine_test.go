@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
@@ -97,6 +98,22 @@ func (l *lab) clean(ctx context.Context) {
 	for _, n := range nets {
 		if strings.HasPrefix(n.Name, testName) {
 			_ = l.cli.NetworkRemove(ctx, n.ID)
+		}
+	}
+}
+
+// remove removes a container. An engine that is busy gives up waiting for the
+// end of what it has killed, and the next test would find the name taken.
+func (l *lab) remove(t *testing.T, id string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		err := l.cli.ContainerRemove(context.Background(), id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if err == nil || errdefs.IsNotFound(err) {
+			return
+		}
+		if time.Since(began) > soon {
+			t.Error(err)
+			return
 		}
 	}
 }
@@ -298,9 +315,7 @@ func (b *box) create(ctx context.Context, t *testing.T, l *lab) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = l.cli.ContainerRemove(context.Background(), created.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	})
+	t.Cleanup(func() { l.remove(t, created.ID) })
 	b.do(t, l, created.ID, b.before)
 	return created.ID
 }

@@ -260,9 +260,7 @@ func TestSandboxChangesWhileItRuns(t *testing.T) {
 			}
 		}, wire.CauseMount, "the mount at /work/.git is gone", "the host removes what a mount covers, and the mount goes with it"},
 		"neighbour appears": {func(t *testing.T, _ *box) func(*lab, string) error {
-			t.Cleanup(func() {
-				_ = l.cli.ContainerRemove(context.Background(), testName+"neighbour", container.RemoveOptions{Force: true})
-			})
+			t.Cleanup(func() { l.remove(t, testName+"neighbour") })
 			return func(l *lab, id string) error {
 				if err := l.startProxy(context.Background(), "neighbour", l.net, "10.234.0.5"); err != nil {
 					return err

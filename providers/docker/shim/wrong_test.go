@@ -99,7 +99,7 @@ func secondNetwork(t *testing.T, l *lab, isolated bool) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = l.cli.ContainerRemove(context.Background(), testName+"neighbour", container.RemoveOptions{Force: true})
+		l.remove(t, testName+"neighbour")
 		// A container that was on it may be on its way out still.
 		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 			err := l.cli.NetworkRemove(context.Background(), id)
@@ -142,9 +142,7 @@ var wrongNetworks = map[string]wrong{
 		if err := l.startProxy(context.Background(), "neighbour", l.net, "10.234.0.5"); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			_ = l.cli.ContainerRemove(context.Background(), testName+"neighbour", container.RemoveOptions{Force: true})
-		})
+		t.Cleanup(func() { l.remove(t, testName+"neighbour") })
 	}, "net.neighbours", "10.234.0.5 answers on eth0", "a container with another way out"},
 	"route": {func(_ *testing.T, _ *lab, b *box) {
 		b.started = func(l *lab, id string) error {
