@@ -124,7 +124,9 @@ func TestEventsAreCutBeforeTheFirst(t *testing.T) {
 					}
 					b.mu.Unlock()
 				case call == "attach "+string(login.With(planner.PartAgent)):
+					<-b.hook // other calls go on
 					time.Sleep(time.Second)
+					b.hook <- struct{}{}
 				}
 			}
 			res := b.run(t.Context())

@@ -29,6 +29,7 @@ type fakeEngine struct {
 	blind    bool                     // nobody can see what they execute
 	late     time.Duration            // how long the next watch says nothing
 	hushed   bool                     // while it does
+	detaches map[planner.Address]int  // how many attachments it tells to be ended before it tells of a container's end
 	// before may fail a call, or block it until its context ends. after may change the world.
 	before func(ctx context.Context, call string, n int) error
 	after  func(call string, n int)
@@ -288,6 +289,9 @@ func (f *fakeEngine) Start(ctx context.Context, id string) error {
 			_ = p.stdin.CloseWithError(errors.New("broken pipe"))
 			f.mu.Lock()
 			o.Status = planner.StatusExited
+			for range f.detaches[addr] {
+				f.signal("container", "detach", id, "")
+			}
 			f.signal("container", "die", id, "")
 			p.process.Status, p.process.ExitCode, p.process.PID = planner.StatusExited, code, 0
 			f.mu.Unlock()
