@@ -154,7 +154,9 @@ func (v *victim) container(name string, labels map[string]string, host container
 			return nil, err
 		}
 		undo := func() {
-			_ = v.engine.cli.ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+			if err := removeContainer(context.Background(), v.engine, planner.Object{ID: made.ID, Name: name}); err != nil {
+				v.t.Error(err) // whatever is seen next follows from it
+			}
 		}
 		if start {
 			if err := v.engine.cli.ContainerStart(v.t.Context(), made.ID, container.StartOptions{}); err != nil {

@@ -100,7 +100,7 @@ func TestNeighboursComeAndGo(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if err := e.cli.ContainerKill(t.Context(), id, "KILL"); err != nil {
+				if err := e.Kill(t.Context(), id); err != nil {
 					t.Error(err)
 					return
 				}

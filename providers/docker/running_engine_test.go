@@ -62,10 +62,12 @@ invocation "one" {
 		t.Errorf("docker exec shows as %q", d)
 	}
 
-	now := 0
 	for _, a := range containers {
-		if err := w.engine.cli.ContainerStop(t.Context(), ids[a], container.StopOptions{Timeout: &now}); err != nil {
-			t.Fatalf("stop %s: %v", a, err)
+		if err := w.engine.Kill(t.Context(), ids[a]); err != nil {
+			t.Fatalf("end %s: %v", a, err)
+		}
+		if _, err := w.engine.Wait(t.Context(), ids[a]); err != nil {
+			t.Fatalf("end %s: %v", a, err)
 		}
 	}
 	look("after they have run", planner.StatusExited)
