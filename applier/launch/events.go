@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sandplan/sandplan/planner"
@@ -58,7 +57,7 @@ var errForgotten = errors.New("the engine's events do not go on where they had e
 func (e *ear) follow(ctx context.Context, signals <-chan planner.Signal, cut func()) error {
 	for {
 		for s := range signals {
-			e.take(s)
+			e.take(ctx, s)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -76,9 +75,12 @@ func (e *ear) follow(ctx context.Context, signals <-chan planner.Signal, cut fun
 }
 
 // take hears a signal, unless it is one that was heard before.
-func (e *ear) take(s planner.Signal) {
+func (e *ear) take(ctx context.Context, s planner.Signal) {
 	if k := keyOf(s); e.again[k] > 0 {
 		e.again[k]--
+		return
+	}
+	if e.isEcho(ctx, s) {
 		return
 	}
 	if len(e.recent) == maxRecent {
@@ -86,6 +88,32 @@ func (e *ear) take(s planner.Signal) {
 	}
 	e.recent = append(e.recent, s)
 	e.hear(s)
+}
+
+// isEcho reports whether something is told for the second time that happened once. What an engine writes down at the
+// moment at which somebody begins to listen it may tell twice: out of its memory, and as news. How often it did
+// happen, that memory says; where it does not, it counts as often as it is told.
+func (e *ear) isEcho(ctx context.Context, s planner.Signal) bool {
+	heard := times(e.recent, s)
+	if heard == 0 {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, repeatLimit)
+	defer cancel()
+	remembered, err := e.past(limited, s.At)
+	n := times(remembered, s)
+	return err == nil && n > 0 && n <= heard
+}
+
+// times is how often a signal is among others.
+func times(among []planner.Signal, s planner.Signal) int {
+	n := 0
+	for _, other := range among {
+		if keyOf(other) == keyOf(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // reconnect listens again, for as long as an engine may fail to answer, and returns once it is certain
@@ -173,7 +201,7 @@ func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, las
 			if !ok {
 				return errors.New("the connection was closed")
 			}
-			e.take(s)
+			e.take(limit, s)
 			if keyOf(s) == keyOf(last) {
 				return nil
 			}
@@ -183,7 +211,7 @@ func (e *ear) repeated(limit context.Context, signals <-chan planner.Signal, las
 			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(remembered, func(s planner.Signal) bool { return keyOf(s) == keyOf(last) }) {
+			if times(remembered, last) == 0 {
 				return errForgotten
 			}
 			timer.Reset(repeatLimit)

@@ -165,6 +165,39 @@ func TestEventsAreCutOften(t *testing.T) {
 	}
 }
 
+// TestEventIsToldTwice: what happens while an engine begins to tell, it may tell twice. What the run did once itself is
+// not taken for somebody else's then, and what somebody else did is told all the same.
+func TestEventIsToldTwice(t *testing.T) {
+	agent, proxy := login.With(planner.PartAgent), login.With(planner.PartProxy)
+	for name, c := range map[string]struct {
+		happened int
+		code     int
+	}{"once": {1, 0}, "twice": {2, int(CodeRefused)}} {
+		inBubble(t, func(t *testing.T) {
+			b := newBench(t)
+			b.after = func(call string, _ int) {
+				switch call {
+				case "attach " + string(proxy):
+					b.mu.Lock()
+					last := b.history[len(b.history)-1]
+					if c.happened == 2 {
+						b.history = append(b.history, last)
+					}
+					b.signals <- last
+					b.mu.Unlock()
+				case "attach " + string(agent):
+					<-b.hook // other calls go on
+					time.Sleep(time.Second)
+					b.hook <- struct{}{}
+				}
+			}
+			if res := b.run(t.Context()); res.Code != c.code {
+				t.Errorf("%s: code %d by %s (%v), want %d", name, res.Code, res.By, res.Decision, c.code)
+			}
+		})
+	}
+}
+
 // TestEar repeats signals in every order that an engine can: each is heard once.
 func TestEar(t *testing.T) {
 	at := time.Unix(1000, 0)
@@ -172,13 +205,16 @@ func TestEar(t *testing.T) {
 		return planner.Signal{At: at.Add(time.Duration(i) * time.Millisecond), Type: "container", Action: "exec", ID: "a"}
 	}
 	twice := signal(2) // an engine may do the same thing twice in one instant
-	for name, c := range map[string]struct{ first, second, want []planner.Signal }{
-		"repeats the last":         {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}},
-		"repeats all":              {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}},
-		"an older one came late":   {[]planner.Signal{signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(1)}},
-		"older one after the last": {[]planner.Signal{signal(1), signal(3)}, []planner.Signal{signal(1), signal(3), signal(2)}, []planner.Signal{signal(1), signal(3), signal(2)}},
-		"clock set back":           {[]planner.Signal{signal(1), signal(-5000)}, []planner.Signal{signal(-5000), signal(-4000)}, []planner.Signal{signal(1), signal(-5000), signal(-4000)}},
-		"twice at once":            {[]planner.Signal{signal(1), twice}, []planner.Signal{signal(1), twice, twice}, []planner.Signal{signal(1), twice, twice}},
+	for name, c := range map[string]struct{ first, second, want, past []planner.Signal }{
+		"repeats the last":         {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}, nil},
+		"repeats all":              {[]planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2), signal(3)}, []planner.Signal{signal(1), signal(2), signal(3)}, nil},
+		"an older one came late":   {[]planner.Signal{signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(2), signal(1)}, nil},
+		"older one after the last": {[]planner.Signal{signal(1), signal(3)}, []planner.Signal{signal(1), signal(3), signal(2)}, []planner.Signal{signal(1), signal(3), signal(2)}, nil},
+		"clock set back":           {[]planner.Signal{signal(1), signal(-5000)}, []planner.Signal{signal(-5000), signal(-4000)}, []planner.Signal{signal(1), signal(-5000), signal(-4000)}, nil},
+		"twice at once":            {[]planner.Signal{signal(1), twice}, []planner.Signal{signal(1), twice, twice}, []planner.Signal{signal(1), twice, twice}, nil},
+		"told twice as news":       {[]planner.Signal{signal(1), signal(2), signal(2)}, []planner.Signal{signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2)}},
+		"told twice when repeated": {[]planner.Signal{signal(1)}, []planner.Signal{signal(1), signal(2), signal(2)}, []planner.Signal{signal(1), signal(2)}, []planner.Signal{signal(1), signal(2)}},
+		"told twice and forgotten": {[]planner.Signal{signal(1), signal(2), signal(2)}, []planner.Signal{signal(2), signal(2)}, []planner.Signal{signal(1), signal(2), signal(2)}, []planner.Signal{signal(3)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -200,6 +236,12 @@ func TestEar(t *testing.T) {
 					out := connection(c.second)
 					context.AfterFunc(ctx, func() { close(out) })
 					return out, nil
+				}
+				e.past = func(context.Context, time.Time) ([]planner.Signal, error) {
+					if c.past == nil {
+						return c.second, nil
+					}
+					return c.past, nil
 				}
 				first := connection(c.first)
 				close(first)
