@@ -36,7 +36,7 @@ func engineSocket(host string) (path, problem string) {
 }
 
 func ping(socket string) (problem string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // it may have much to do
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://docker/_ping", nil)
 	if err != nil {
