@@ -198,15 +198,15 @@ func (l *look) file(fd int, name string, st *unix.Stat_t) (string, error) {
 	key := inode{uint64(st.Dev), st.Ino}
 	c := content{size: st.Size, mtime: stamp(st.Mtim), ctime: stamp(st.Ctim)}
 	old, ok := l.known[key]
-	if ok && old.size == c.size && old.mtime.Equal(c.mtime) && old.ctime.Equal(c.ctime) {
+	same := ok && old.size == c.size && old.mtime.Equal(c.mtime) && old.ctime.Equal(c.ctime)
+	if same && (!old.racy || old.sum == "") {
 		c = old
-	} else if err := l.contents(fd, name, &c); err != nil {
+	} else if err := l.contents(fd, name, &c, same); err != nil {
 		return "", err
 	}
 	// What was written just before it was read may be written again within the same tick.
-	if l.now().Sub(c.ctime) > racy {
-		l.known[key] = c
-	}
+	c.racy = l.now().Sub(c.ctime) <= racy
+	l.known[key] = c
 	if c.sum == "" {
 		l.out.Unread++
 		return fmt.Sprintf("unread %d %d %d %d", st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()), nil
@@ -214,10 +214,11 @@ func (l *look) file(fd int, name string, st *unix.Stat_t) (string, error) {
 	return c.sum, l.ctx.Err()
 }
 
-// contents hashes what a file holds, or leaves the hash empty when it cannot be read, or is too much.
-func (l *look) contents(fd int, name string, c *content) error {
+// contents hashes what a file holds, or leaves the hash empty when it cannot be read, or is too much. One that was read
+// before is read again in any case: it would seem changed otherwise.
+func (l *look) contents(fd int, name string, c *content, again bool) error {
 	limits := l.budget.limits
-	if c.size > limits.FileBytes || l.read+c.size > limits.Bytes || l.now().Sub(l.began) > limits.Patience {
+	if c.size > limits.FileBytes || !again && (l.read+c.size > limits.Bytes || l.now().Sub(l.began) > limits.Patience) {
 		return nil
 	}
 	sub, err := openBelow(fd, name, 0)

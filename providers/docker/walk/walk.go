@@ -65,6 +65,7 @@ type content struct {
 	size         int64
 	mtime, ctime time.Time
 	sum          string
+	racy         bool // it was so new then that it may have changed since without a sign
 }
 
 // budget counts what a look has used up.

@@ -135,6 +135,37 @@ func TestTheMemoryOfAWalkerChangesNothing(t *testing.T) {
 	}
 }
 
+// TestASlowLookChangesNothing: a file that is new when it is looked at for the first time is identified alike by both
+// looks, even if one of them takes so long that it reads no further.
+func TestASlowLookChangesNothing(t *testing.T) {
+	for name, slow := range map[string]int{"the first": 1, "the second": 2} {
+		root := t.TempDir()
+		if err := os.WriteFile(root+"/.mcp.json", []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		looks, asked := 0, 0
+		w := New(root, DefaultLimits(), func() time.Time {
+			now := time.Now()
+			if asked++; looks == slow && asked == 1 { // when it began
+				now = now.Add(-time.Minute)
+			}
+			return now
+		})
+		var marks [2][]planner.Mark
+		for i := range marks {
+			looks, asked = i+1, 0
+			tree, err := w.Look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			marks[i] = tree.Marks
+		}
+		if changes := planner.MarkChanges(marks[0], marks[1]); len(changes) > 0 || len(marks[0]) != 1 {
+			t.Errorf("%s took long: %v of %v", name, changes, marks[0])
+		}
+	}
+}
+
 func TestSpecial(t *testing.T) {
 	root := project(t)
 	if marks, err := Special(t.Context(), root, DefaultLimits()); err != nil || len(marks) != 0 {
