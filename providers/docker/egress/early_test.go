@@ -38,26 +38,32 @@ func TestDataBeforeTheAnswer(t *testing.T) {
 				p := startProxy(t, cfg, upstream(t, func(c *net.TCPConn) { _, _ = io.Copy(got, c) }))
 				looking, sent := make(chan struct{}), make(chan struct{})
 				p.set(func() {
-					p.resolve = func(context.Context, string) ([]netip.Addr, error) {
+					p.resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) {
 						close(looking)
-						<-sent
-						return []netip.Addr{netip.MustParseAddr(vendorAddr)}, nil
+						select {
+						case <-sent:
+						case <-ctx.Done():
+						}
+						return []netip.Addr{netip.MustParseAddr(vendorAddr)}, ctx.Err()
 					}
 				})
 				var c *net.TCPConn
+				wrote := make(chan error, 1)
 				if later {
 					c = p.raw(connectTo(tt.target))
 					if tt.code == 400 {
 						<-looking
 					}
-					if _, err := c.Write(tt.send); err != nil {
-						t.Fatal(err)
-					}
+					go func() { // a kernel may take only some of it until the proxy reads
+						_, err := c.Write(tt.send)
+						wrote <- err
+					}()
 					if tt.code == 400 {
 						awaitBytes(t, p)
 					}
 				} else {
 					c = p.raw(connectTo(tt.target) + string(tt.send))
+					wrote <- nil
 				}
 				close(sent)
 				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -69,6 +75,9 @@ func TestDataBeforeTheAnswer(t *testing.T) {
 				}
 				if b, err := io.ReadAll(resp.Body); err != nil || len(b) == 0 {
 					t.Errorf("the answer is cut off: %q, %v", b, err)
+				}
+				if err := <-wrote; err != nil {
+					t.Error(err)
 				}
 				if e := p.awaitReason(tt.why); e.Decision != Refuse {
 					t.Errorf("%+v", e)
