@@ -47,7 +47,8 @@ type Decision struct {
 	Checks []wire.Check
 	// Err is the error behind it, if there is one: *planner.LockedError, *LateError, …
 	Err error
-	// beforeEnd says that it happened before the command's end, whichever was heard of first.
+	// beforeEnd says that it happened before the command's end, whichever was heard of first. A log that is full counts
+	// with it: what the end itself would have added is not told.
 	beforeEnd bool
 }
 
