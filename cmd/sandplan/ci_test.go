@@ -314,7 +314,7 @@ func (w *ciWorld) action() {
 	if code, out := w.sh("\n"+install.Run, "VERSION=1.2.3", source); code != 0 || w.read(w.env["GITHUB_PATH"]) != filepath.Join(w.tmp, "sandplan-1.2.3")+"\n" {
 		w.t.Errorf("install: code %d\n%s", code, out)
 	}
-	w.must("sed -i 's/^./0/; s/^../00/' release/v1.2.3/SHA256SUMS; rm -rf sandplan-1.2.3")
+	w.must("sed -i 's/^[0-7]/8/; t; s/^./0/' release/v1.2.3/SHA256SUMS; rm -rf sandplan-1.2.3")
 	if code, out := w.sh("\n"+install.Run, "VERSION=1.2.3", source); code == 0 {
 		w.t.Errorf("a binary with another checksum was installed\n%s", out)
 	}
