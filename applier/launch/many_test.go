@@ -71,7 +71,7 @@ func TestRealMany(t *testing.T) {
 		t.Errorf("%d records, want %d", n, many)
 	}
 	if e := w.sandplan("plan", "-detailed-exitcode"); e.code != 0 {
-		t.Errorf("not all are armed again:\n%s", e.stdout)
+		t.Errorf("not all are armed again:\n%s\n%s", e.stdout, stderr.bytes())
 	}
 }
 
