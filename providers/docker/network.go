@@ -176,7 +176,7 @@ func completeNetwork(ctx context.Context, l *look, v tree) error {
 		if err != nil {
 			return err
 		}
-		if state.ports > 0 || l.gate {
+		if state.ports > 0 || l.gate || w.again { // what was on it a moment ago may all be gone
 			fresh, err := inspectNetwork(ctx, l.engine, treeID(v))
 			if err != nil {
 				return fmt.Errorf("inspect network %s: %w", treeName(v), err)

@@ -237,3 +237,31 @@ func TestForeignPort(t *testing.T) {
 		}
 	}
 }
+
+// TestAllLeaveTheUplinkAtOnce: who was on the uplink when it was looked at, and whose interface is gone when it is
+// looked at again, is not on it any more, even when nobody else is.
+func TestAllLeaveTheUplinkAtOnce(t *testing.T) {
+	veth := fmt.Sprintf("dcl%d", time.Now().UnixNano()%1e8)
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: "^GET /networks/[0-9a-f]{64}$", After: 1, Times: 1, Edit: func(b any) any {
+		// One of two has no interface on the bridge any more, and the other one's goes now.
+		_ = exec.Command("ip", "link", "delete", veth).Run()
+		b.(map[string]any)["Containers"] = map[string]any{
+			"c0ffee": map[string]any{"EndpointID": "b6db", "IPv4Address": "10.0.0.9/22", "Name": "one"},
+			"c0ffef": map[string]any{"EndpointID": "b6dc", "IPv4Address": "10.0.0.10/22", "Name": "two"}}
+		return b
+	}})
+	e := openSocket(t, p.Socket)
+	scope := testScope(t, e)
+	up := testUplink(scope, 20)
+	want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, up)
+	created(t, e, scope, want, up)
+	ip(t, "link", "add", veth, "type", "veth", "peer", "name", veth+"p")
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "delete", veth).Run() })
+	ip(t, "link", "set", veth, "master", bridgeName(scope, planner.AddrUplink))
+	if got, err := (&neighbours{e: e, s: scope, uplink: want}).looks(t.Context())["plan"](); err != nil || got != "" {
+		t.Errorf("seen: %q, %v", got, err)
+	}
+	if _, there := exec.Command("ip", "link", "show", veth).Output(); there == nil {
+		t.Error("the engine was not asked who is on the uplink")
+	}
+}
