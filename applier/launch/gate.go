@@ -2,7 +2,10 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sandplan/sandplan/drift"
 	"github.com/sandplan/sandplan/planner"
@@ -134,7 +137,7 @@ func (r *run) addresses() []planner.Address {
 // converge applies what differs, as far as the caller approves of it.
 func (r *run) converge(ctx context.Context) error {
 	plan := planner.Diff(r.resources, r.before, planner.Options{Origin: r.Origin, Lease: r.lease.Info().ID})
-	if !changes(plan) || onlyRearms(plan, r.inv) {
+	if !changes(plan) || len(beyondRearming(plan, r.inv)) == 0 {
 		return nil
 	}
 	if err := r.Approve(ctx, plan); err != nil {
@@ -150,8 +153,9 @@ func (r *run) converge(ctx context.Context) error {
 // rearm makes containers of the invocation anew, if they have run and nothing else is wrong.
 func (r *run) rearm(ctx context.Context, lock Lock, which []planner.Address) error {
 	plan := planner.Diff(r.resources, r.before, planner.Options{Origin: r.Origin, Lease: r.lease.Info().ID, Targets: which})
-	if !onlyRearms(plan, r.inv) {
-		return &Decision{Code: CodeRefused, Reason: "more than a run has changed " + string(r.inv), Findings: plan.Findings}
+	if more := beyondRearming(plan, r.inv); len(more) > 0 {
+		return &Decision{Code: CodeRefused, Reason: "more than a run has changed " + string(r.inv), Findings: plan.Findings,
+			Err: errors.New(strings.Join(more, "; "))}
 	}
 	return r.Apply(ctx, r.compiled, plan, lock)
 }
@@ -165,21 +169,26 @@ func changes(p *planner.Plan) bool {
 	return false
 }
 
-// onlyRearms reports whether a plan does nothing but make parts of the invocation anew that have run.
-// What is wrong with them besides must stay as it is, to be looked at.
-func onlyRearms(p *planner.Plan, inv planner.Address) bool {
+// beyondRearming is what a plan does besides making parts of the invocation anew that have run, one clause for each
+// object. What is wrong with one besides must stay as it is, to be looked at.
+func beyondRearming(p *planner.Plan, inv planner.Address) []string {
+	var out []string
 	for _, c := range p.Changes {
-		if c.Action == planner.ActionNoOp {
-			continue
-		}
-		if c.Action != planner.ActionReplace || c.Addr.Invocation() != inv || len(c.Drift)+len(c.Extra)+len(c.Pending) > 0 {
-			return false
-		}
-		for _, why := range c.Reasons {
-			if why.Code != planner.ReasonSpent && why.Code != planner.ReasonDependency {
-				return false
+		var why []string
+		for _, reason := range c.Reasons {
+			if reason.Code != planner.ReasonSpent && reason.Code != planner.ReasonDependency {
+				why = append(why, reason.Text)
 			}
 		}
+		for _, m := range slices.Concat(c.Drift, c.Pending) {
+			why = append(why, m.Field.Path+" differs")
+		}
+		for _, e := range c.Extra {
+			why = append(why, "it has "+e.Path)
+		}
+		if c.Action != planner.ActionNoOp && (len(why) > 0 || c.Action != planner.ActionReplace || c.Addr.Invocation() != inv) {
+			out = append(out, fmt.Sprintf("%s (%s) %s", c.Addr, c.Action, strings.Join(slices.Compact(why), ", ")))
+		}
 	}
-	return true
+	return out
 }

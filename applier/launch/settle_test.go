@@ -195,7 +195,11 @@ func TestDriftWhileRunningIsLeftToBeLookedAt(t *testing.T) {
 			t.Errorf("code %d after %s", res.Code, time.Since(began))
 		}
 		if len(b.applied()) > 0 || res.Unsettled == nil {
-			t.Errorf("applied %v, unsettled %v: the changed container is evidence", b.applied(), res.Unsettled)
+			t.Fatalf("applied %v, unsettled %v: the changed container is evidence", b.applied(), res.Unsettled)
+		}
+		if want := "more than a run has changed invocation.login: invocation.login.agent (replace)"; !strings.Contains(res.Unsettled.Error(), want) ||
+			!strings.Contains(res.Unsettled.Error(), "HostConfig.Memory differs") {
+			t.Errorf("unsettled %v, want %q and which setting", res.Unsettled, want)
 		}
 	})
 }
