@@ -136,3 +136,58 @@ func TestEventsAreLostAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestDriftWhileTheLinkIsLost: while the engine says nothing of the command's end, somebody meddles, and the command
+// ends by itself meanwhile. What was found counts, whatever the engine says in the end.
+func TestDriftWhileTheLinkIsLost(t *testing.T) {
+	agent := login.With(planner.PartAgent)
+	for name, c := range map[string]struct {
+		meddle func(b *bench)
+		says   error // the engine, of the command, in the end
+		code   int
+	}{
+		"nobody meddles":       {func(*bench) {}, nil, 7},
+		"nobody, engine fails": {func(*bench) {}, errors.New("not now"), 7},
+		"a look finds it":      {func(b *bench) { b.tamper(agent) }, nil, int(CodeDrift)},
+		"an event tells it": {func(b *bench) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.signal("container", "exec_create: /x", b.object(agent).ID, "")
+		}, errors.New("not now"), int(CodeDrift)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				b := newBench(t)
+				b.agentProgram(shimProgram(goodReport, runFor(5*time.Second, 7)))
+				began := time.Now()
+				time.AfterFunc(3*time.Second, func() { c.meddle(b) })
+				const broken = 2300 * time.Millisecond // no look is at that moment
+				b.before = func(_ context.Context, call string, _ int) error {
+					switch {
+					case call == "wait "+string(agent) && time.Since(began) < broken:
+						<-time.After(broken - time.Since(began))
+						return errors.New("connection reset")
+					case call == "process "+string(agent) && time.Since(began) == broken:
+						<-time.After(8 * time.Second)
+						return c.says
+					}
+					return nil
+				}
+				if res := b.run(t.Context()); res.Code != c.code {
+					t.Errorf("code %d by %s (%v), want %d", res.Code, res.By, res.Decision, c.code)
+				}
+			})
+		})
+	}
+}
+
+// TestDriftComesFirst: what changed the sandbox is told although something else was found before.
+func TestDriftComesFirst(t *testing.T) {
+	m := &meddling{found: make(chan *Decision, 1)}
+	for _, code := range []Code{CodeEngine, CodeDrift, CodeProxy} {
+		m.tell(&Decision{Code: code})
+	}
+	if d := m.told(); d == nil || d.Code != CodeDrift {
+		t.Errorf("told %v", d)
+	}
+}

@@ -23,6 +23,8 @@ type meddling struct {
 	own map[string]int
 	// found gets the first thing that somebody else did. kick asks for a look at once.
 	found chan *Decision
+	// drift is the first of it that changed the sandbox, also where something else was found before.
+	drift atomic.Pointer[Decision]
 	kick  chan struct{}
 	// guests are containers that came to the uplink. They are met at once: a look may take long.
 	guests chan string
@@ -222,6 +224,9 @@ func (m *meddling) once(what string) bool {
 }
 
 func (m *meddling) tell(d *Decision) {
+	if d.Code == CodeDrift {
+		m.drift.CompareAndSwap(nil, d)
+	}
 	select {
 	case m.found <- d:
 	default:
@@ -237,8 +242,19 @@ func (m *meddling) look() {
 
 // meddled is what somebody did so far, or nil.
 func (r *run) meddled() error {
+	if d := r.meddling.told(); d != nil {
+		return d
+	}
+	return nil
+}
+
+// told is what somebody did so far, what changed the sandbox before all else, or nil.
+func (m *meddling) told() *Decision {
+	if d := m.drift.Load(); d != nil {
+		return d
+	}
 	select {
-	case d := <-r.meddling.found:
+	case d := <-m.found:
 		return d
 	default:
 		return nil
@@ -258,12 +274,8 @@ func (r *run) hearOut() {
 	case <-r.meddling.done: // nobody hears any more
 	case <-timer.C:
 	}
-	select {
-	case d := <-r.meddling.found:
-		if d.Code != CodeEngine { // an engine that tells no more has not ended the command
-			r.decide(d)
-		}
-	default:
+	if d := r.meddling.told(); d != nil && d.Code != CodeEngine { // an engine that tells no more has not ended the command
+		r.decide(d)
 	}
 	select {
 	case <-r.meddling.end:

@@ -88,7 +88,6 @@ func (r *run) conclude(ctx context.Context) {
 	if r.egress != nil {
 		r.result.Egress = r.egress.summary()
 	}
-	r.lastBound()
 	if r.agent != nil && r.agent.tried {
 		r.concludeAgent(ctx)
 	}
@@ -127,8 +126,9 @@ func (r *run) concludeAgent(ctx context.Context) {
 	}
 	r.record.Process = p
 	if ok && r.decision != nil && (r.decision.Code == CodeEngine || r.decision.Code == CodeKilled) && said.Cause != wire.CauseStop && said.Cause != wire.CauseLease {
-		r.decision = nil // it looked so from outside; the container itself says more
+		r.decision = r.meddling.drift.Load() // it looked so from outside; the container itself says more
 	}
+	r.lastBound()
 	switch {
 	case r.decision != nil:
 	// An engine that hears of the end before it hears of the reason never tells the reason.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (r *run) watch(ctx context.Context) {
 		case d := <-looks:
 			r.decide(d)
 		case d := <-r.meddling.found:
-			r.decide(d)
+			r.decide(cmp.Or(r.meddling.drift.Load(), d))
 		case e := <-p.ended:
 			r.proxyEnded(e)
 		case why := <-p.limit:
@@ -70,6 +71,13 @@ func (r *run) watch(ctx context.Context) {
 		}
 	}
 	r.preferNaturalEnd()
+	select {
+	case d := <-looks: // what a look found before the end counts, whichever of the two was read first
+		if d.Code == CodeDrift {
+			r.decide(d)
+		}
+	default:
+	}
 	if r.decision == nil {
 		r.hearOut()
 	}
