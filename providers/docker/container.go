@@ -348,7 +348,13 @@ func removeContainer(ctx context.Context, e *Engine, o planner.Object) error {
 		case err == nil || errdefs.IsNotFound(err):
 			return nil
 		case errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress"):
-			return e.waitGone(ctx, o)
+			gone, waitErr := e.waitGone(ctx, o)
+			if gone || waitErr != nil {
+				return waitErr
+			}
+			if try == endTries {
+				return fmt.Errorf("remove container %s: somebody else's removal of it fails again and again: %w", o.Name, err)
+			}
 		case !isEndingLate(err) || try == endTries || pause(ctx, patienceStep) != nil:
 			return fmt.Errorf("remove container %s: %w", o.Name, err)
 		}
@@ -359,18 +365,21 @@ func removeContainer(ctx context.Context, e *Engine, o planner.Object) error {
 // time.
 const endTries = 5
 
-// waitGone waits for somebody else's removal of the same container.
-func (e *Engine) waitGone(ctx context.Context, o planner.Object) error {
+// waitGone waits for somebody else's removal of the same container, and reports whether it went: a removal may fail,
+// and the container, which is called dead then, waits for the next one.
+func (e *Engine) waitGone(ctx context.Context, o planner.Object) (bool, error) {
 	for {
-		_, err := inspectContainer(ctx, e, o.ID)
-		if errdefs.IsNotFound(err) {
-			return nil
+		v, err := inspectContainer(ctx, e, o.ID)
+		switch {
+		case errdefs.IsNotFound(err):
+			return true, nil
+		case err == nil && engineStatus(v) != "removing":
+			return false, nil
+		case err == nil:
+			err = pause(ctx, settleTime)
 		}
 		if err != nil {
-			return fmt.Errorf("wait for the removal of container %s: %w", o.Name, err)
-		}
-		if err := pause(ctx, settleTime); err != nil {
-			return fmt.Errorf("wait for the removal of container %s: %w", o.Name, err)
+			return false, fmt.Errorf("wait for the removal of container %s: %w", o.Name, err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (l *look) observe(ctx context.Context) (planner.Snapshot, error) {
 	inPeace := map[planner.Address]planner.Snapshot{}
 	var shared []string
 	for looks := 1; ; looks++ {
-		l.oddities, l.leaving = nil, nil
+		l.oddities, l.leaving, l.stronger = nil, nil, nil
 		s, err := l.snapshot(ctx, nil, nil)
 		if err != nil {
 			return s, err

@@ -252,7 +252,7 @@ func TestAllLeaveTheUplinkAtOnce(t *testing.T) {
 	}})
 	e := openSocket(t, p.Socket)
 	scope := testScope(t, e)
-	up := testUplink(scope, 20)
+	up := testUplink(scope, 5)
 	want := resourceOf(t, e, planner.KindUplink, planner.AddrUplink, up)
 	created(t, e, scope, want, up)
 	ip(t, "link", "add", veth, "type", "veth", "peer", "name", veth+"p")

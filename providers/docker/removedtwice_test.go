@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -78,7 +79,7 @@ func TestVolumeLetGoLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: removal, Times: 2, Status: 409, Message: "remove: volume is in use - [0123]"})
-	if err := removeVolume(t.Context(), openSocket(t, p.Socket), shim); err != nil || p.Count(removal) != 3 {
+	if err := removeVolume(t.Context(), openSocket(t, p.Socket), shim); err != nil || p.Count(removal) < 3 {
 		t.Errorf("what nobody uses any more: %v, after %d removals", err, p.Count(removal))
 	}
 	if _, err := direct.inspect(t.Context(), "/volumes/"+shim.ID); err == nil {
@@ -102,6 +103,20 @@ func TestEndIsHeardLate(t *testing.T) {
 		t.Errorf("it is not killed: %v, after %d calls", err, p.Count(kill))
 	}
 	if err := removeContainer(t.Context(), e, planner.Object{ID: id}); err != nil || p.Count(removal) != 3 {
+		t.Errorf("it is not removed: %v, after %d calls", err, p.Count(removal))
+	}
+}
+
+// TestRemovalOfAnotherFails: a container that somebody else was removing, and could not, is removed.
+func TestRemovalOfAnotherFails(t *testing.T) {
+	t.Parallel()
+	const removal = "^DELETE /containers/"
+	p := dockertest.NewProxy(t, dockertest.Socket(t), dockertest.Fault{Call: removal, Times: 1, Status: 409, Message: "removal of container x is already in progress"})
+	e := openSocket(t, p.Socket)
+	id := armed(t, e, stepsImage(t, e), "say=x")
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if err := removeContainer(ctx, e, planner.Object{ID: id}); err != nil || p.Count(removal) != 2 {
 		t.Errorf("it is not removed: %v, after %d calls", err, p.Count(removal))
 	}
 }
